@@ -64,6 +64,12 @@ class HostedJob:
         return files.there(self._folder.cancel)
 
     @property
+    def save_s(self) -> float:
+        """Seconds that a cancellation gives the training to save; 0 without a cancellation."""
+        request = files.read_json(self._folder.cancel) or {}
+        return float(str(request.get("save_s", 0.0)))
+
+    @property
     def result(self) -> Result | None:
         """The result of the job; None before it ends."""
         return JobRecord(self._folder, "").result
@@ -129,14 +135,14 @@ class HostedJob:
         files.write_once(self._folder.result, result, self._folder.reserve)
 
     def note(self, *, queue: str, jobs: Sequence[str] = (), dashboard: int | None = None) -> None:
-        """Record the job's entry in the queue, once.
+        """Record the job's entry in the queue, in place of an earlier one.
 
         Args:
             queue: Kind of the queue, e.g. ``"slurm"``.
             jobs: Ids that the queue gave the job.
             dashboard: Port of the cluster's dashboard on this machine.
         """
-        files.write_once(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
+        files.write_anew(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
     def waits(self, what: str) -> None:
         """Record why the job waits or stands still. ``run.wait()``, the tables and the panel show the reason.
@@ -180,12 +186,14 @@ class HostedJob:
         """Record that no further job continues this one, although its host lives on for the jobs of other runs."""
         files.write_once(self._folder.closed, {"time": files.now()})
 
-    def go_on(self, most: int, launcher: Launcher | None = None) -> bool:
+    def go_on(self, most: int, launcher: Launcher | None = None, *, needs_progress: bool = True) -> bool:
         """Continue an interrupted training as a new job of its run; return whether a job was started.
 
         Args:
             most: Number of interruptions after which the training is not continued.
             launcher: Launcher that starts the new job; None is the run's own.
+            needs_progress: Whether a training that has written no checkpoint before the end of its walltime is not
+                continued. Pass False if it had to stop before that end.
 
         Raises:
             RlnbError: The run is a script's, which rlnb cannot resume, or the job cannot be started.
@@ -205,7 +213,7 @@ class HostedJob:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
-        if result.outcome == "timeout" and not has_saved(self._record, self._folder):
+        if needs_progress and result.outcome == "timeout" and not has_saved(self._record, self._folder):
             self.explain(". ".join(filter(None, [result.error, NO_PROGRESS])))
             return False
         options = rest_of(self._record, self._folder)
@@ -217,7 +225,7 @@ class HostedJob:
                 "train",
                 options,
                 after=jobs[-1],
-                restart=interruptions,
+                restart=0 if result.values.get(GIVEN_BACK) else interruptions,
                 max_restarts=most,
                 launcher=launcher,
             )

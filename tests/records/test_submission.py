@@ -10,12 +10,12 @@ from rlnb.records.record import JobRecord
 from rlnb.records.submission import Submission
 
 
-def test_the_first_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:
+def test_the_last_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     assert JobRecord(job, "slurm").submission == Submission(), "before the job is in the queue"
+    HostedJob(job.path).note(queue="slurm", jobs=["17"])
     HostedJob(job.path).note(queue="slurm", jobs=["17", "18"], dashboard=8787)
-    HostedJob(job.path).note(queue="slurm", jobs=["19"])
     assert JobRecord(job, "slurm").submission == Submission(queue="slurm", jobs=("17", "18"), dashboard=8787)
 
 

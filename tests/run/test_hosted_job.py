@@ -133,6 +133,13 @@ def test_an_interrupted_run_can_be_cancelled(interrupted: rlnb.Run) -> None:
     assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
 
 
+def test_the_time_that_a_cancellation_gives_for_saving_is_known(interrupted: rlnb.Run) -> None:
+    job = rlnb.HostedJob(interrupted.jobs[0].folder.path)
+    assert job.save_s == 0.0
+    interrupted.cancel(save_s=120)
+    assert job.save_s == 120.0
+
+
 def test_a_training_without_iterations_left_is_not_continued(interrupted: rlnb.Run) -> None:
     last = interrupted.checkpoints[-1]
     last.rename(last.with_name("model_4.json"))  # the name in a library that counts from 1
@@ -170,7 +177,9 @@ def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.
 def test_nodes_given_back_are_no_interruption(interrupted: rlnb.Run) -> None:
     options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
     assert begun_and_taken_away(interrupted, options, given_back=True).go_on(1), "the other job was interrupted once"
-    assert rlnb.Run(interrupted.path).wait(60).progress == (6, 6)
+    run = rlnb.Run(interrupted.path).wait(60)
+    assert run.progress == (6, 6)
+    assert not run.restarts, "no interruption has led to the last job"
 
 
 def test_a_training_interrupted_before_its_start_can_be_resumed(interrupted: rlnb.Run) -> None:
@@ -284,3 +293,4 @@ def test_a_walltime_without_a_checkpoint_ends_the_training(interrupted: rlnb.Run
     assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert "No checkpoint was written before the end of the walltime" in error_of(interrupted)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
+    assert rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3, Waiting(), needs_progress=False)

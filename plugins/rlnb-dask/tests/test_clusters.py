@@ -21,14 +21,21 @@ def cluster(tmp_path: Path, launcher: Any, nodes: int = 1) -> tuple[clusters.Clu
     return clusters.Cluster(launcher, nodes, job), notes
 
 
-def test_the_ids_of_all_jobs_are_noted_once_they_are_known(tmp_path: Path) -> None:
+def test_the_id_of_each_job_is_noted_as_soon_as_it_is_known(tmp_path: Path) -> None:
     nodes, notes = cluster(tmp_path, rlnb.pbs(walltime="01:00:00"), 2)
     nodes._ids.append("7")
     assert nodes.gone() == ""
-    assert notes == {}
+    assert notes == {"queue": "pbs", "jobs": ("7",)}
     nodes._ids.append("8")
     assert nodes.gone() == ""
-    assert notes == {"queue": "pbs", "jobs": ["7", "8"]}
+    assert notes == {"queue": "pbs", "jobs": ("7", "8")}
+
+
+def test_the_keys_of_a_cluster_that_cannot_start_are_deleted(tmp_path: Path) -> None:
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00", host_interface="nowhere0"))
+    with pytest.raises(RuntimeError, match="nowhere0"), nodes.client():
+        pass
+    assert not (tmp_path / ".tls").exists()
 
 
 def test_a_refused_submission_gives_no_nodes_and_no_further_job(tmp_path: Path) -> None:
@@ -73,8 +80,12 @@ def test_the_queue_is_asked_at_most_every_few_seconds_why_jobs_wait(
 
 
 @pytest.mark.parametrize("launcher", [rlnb.dask("tls://a:1"), rlnb.pbs(walltime="01:00:00")])
-def test_a_queue_without_queries_knows_no_reason(tmp_path: Path, launcher: Any) -> None:
+def test_a_queue_that_does_not_answer_gives_no_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: Any
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
     nodes, _ = cluster(tmp_path, launcher)
+    nodes._ids.append("7")
     assert (nodes.waits(), nodes.standstill()) == ("", "")
 
 
@@ -122,7 +133,7 @@ def test_a_submission_is_tried_again_while_the_controller_is_away(
 def test_a_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(clusters, "POLL_S", 0.01)
-    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '9  {tmp_path}/rlnb-%J.err'\n")
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '8 {tmp_path}/host.log'\necho '9  {tmp_path}/rlnb-%J.err'\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     once = Submissions(away=5, error="Socket timed out on send/recv operation")

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from rlnb_dask import host
+from rlnb_dask.queues.host_job import OwnJob
 
 import rlnb
 
@@ -55,8 +57,51 @@ def test_nodes_that_wait_for_others_are_given_back(job: rlnb.HostedJob) -> None:
     assert result.interrupted, "so that the training is submitted again"
     assert rlnb.HostedJob(job.path).times_given_back == 1
     assert 0.8 <= owner._patience_s() <= 1.2, "twice the patience"
+    many: Any = SimpleNamespace(command=job.command, times_given_back=2000)
+    assert host.Host(many, owner._launcher)._patience_s() <= 0.5 * 8 * 1.2, "it does not grow without an end"
     assert host.Host(job, rlnb.slurm(nodes=2, walltime="01:00:00"))._patience_s() == math.inf
     assert host.Host(job, rlnb.pbs(nodes=2, walltime="01:00:00", patience_s=None))._patience_s() == math.inf
+
+
+SLURM = {
+    "sbatch": "echo Submitted batch job 7",
+    "squeue": "echo '7 PENDING (Resources)'",
+    "scontrol": "echo JobId=7 JobState=$(cat $(dirname $0)/state)",
+    "scancel": "echo CANCELLED > $(dirname $0)/state",
+}
+"""Commands of a Slurm with a job that waits until it is cancelled."""
+
+
+@pytest.mark.parametrize(("state", "resumes"), [("PENDING", True), ("CANCELLED", False)])
+def test_a_job_that_the_host_itself_takes_out_of_the_queue_is_not_cancelled_by_a_person(
+    job: rlnb.HostedJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, resumes: bool
+) -> None:
+    for name, script in SLURM.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "state").write_text(state)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00"), OwnJob("9", time.time() + host.LEAVE_S + 4.0))
+    assert owner.run() is resumes
+    assert owner._cluster._ids == ["7"]
+    assert (tmp_path / "state").read_text().strip() == "CANCELLED", "the host has released the node"
+    result = job.result
+    assert result is not None
+    assert "the job of the host has reached its walltime" in result.error
+    assert 'host_directives=["--time=' in result.error
+
+
+@pytest.mark.parametrize(("start_s", "values"), [(0.0, {}), (-700.0, {"interrupted": True, "given_back": True})])
+def test_the_end_of_a_host_that_waited_for_long_is_no_interruption(
+    job: rlnb.HostedJob, start_s: float, values: dict[str, bool]
+) -> None:
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00"), OwnJob("9", time.time()))
+    owner._start_s += start_s
+    with pytest.raises(host.Ended):
+        owner._beat_or_stop()
+    result = job.result
+    assert result is not None
+    assert result.values == values
 
 
 @pytest.mark.parametrize("launcher", [rlnb.slurm(nodes=2, walltime="01:00:00"), rlnb.dask("tls://a:1", nodes=2)])
@@ -86,8 +131,13 @@ def test_the_agents_follow_the_walltime_of_the_queue(tmp_path: Path, monkeypatch
         owner._follow_the_walltime()  # within a minute, Slurm is not asked again
         owner._followed_s = float("-inf")
     assert ends == [4940, 8940, 3940]
-    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", grace_s=60), 4000.0)
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", grace_s=60), OwnJob("9", 4000.0))
     owner._cluster._ids.append("7")
     (tmp_path / "answer").write_text("JobId=7 JobState=RUNNING EndTime=9000\n")
     owner._follow_the_walltime()
     assert ends[-1] == 4000 - host.LEAVE_S - 60, "the host's own job ends first"
+    assert owner.ends_the_training
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", grace_s=60), OwnJob("9", 99000.0))
+    owner._cluster._ids.append("7")
+    owner._follow_the_walltime()
+    assert not owner.ends_the_training

@@ -46,6 +46,8 @@ class Cluster:
         self._launcher, self._nodes, self._job = launcher, nodes, job
         self._errors: list[BaseException] = []
         self._ids: list[str] = []
+        self._ids_on_disk: tuple[str, ...] = ()
+        """Ids in the job's record, with which the jobs can be cancelled if this process dies."""
         self._look_s = 0.0
         """Time of the last query of the queue, in seconds of the monotonic clock."""
         self._line = ""
@@ -66,14 +68,14 @@ class Cluster:
             return
         keys = self._job.path / ".tls"  # the nodes read the keys here; other users cannot
         keys.mkdir(mode=0o700, exist_ok=True)
-        with self._closing(self._queue(self._launcher, keys)) as cluster, Client(cluster) as client:
-            if self._launcher.dashboard:
-                self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
-            cluster.scale(jobs=1 if self._launcher.single_job else self._nodes)
-            try:
+        try:
+            with self._closing(self._queue(self._launcher, keys)) as cluster, Client(cluster) as client:
+                if self._launcher.dashboard:
+                    self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
+                cluster.scale(jobs=1 if self._launcher.single_job else self._nodes)
                 yield client
-            finally:
-                shutil.rmtree(keys, ignore_errors=True)
+        finally:
+            shutil.rmtree(keys, ignore_errors=True)
 
     def _queue(self, launcher: QueueLauncher, keys: Path) -> Any:
         interface = {"interface": launcher.host_interface} if launcher.host_interface else {}
@@ -162,13 +164,15 @@ class Cluster:
         """
         if self._errors and isinstance(self._launcher, QueueLauncher):
             return self._launcher.reason(str(self._errors[0]))
-        if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (
-            1 if self._launcher.single_job else self._nodes
-        ):
+        if isinstance(self._launcher, ExistingCluster):
+            return ""
+        if (ids := tuple(self._ids)) != self._ids_on_disk:
+            self._job.note(queue=self._launcher.name, jobs=ids, **self._dashboard)
+            self._ids_on_disk = ids
+        if len(ids) < (1 if self._launcher.single_job else self._nodes):
             return ""
         if not self._line:
-            self._line = f"jobs {', '.join(self._ids)}"
-            self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
+            self._line = f"jobs {', '.join(ids)}"
             logger.info("submitted to the queue: %s", self._line)
         if self._look(self._launcher) == "":
             self._early = True
@@ -219,7 +223,7 @@ class Cluster:
             return bool(self._errors)
         states = [*self._launcher.ended(self._ids, COMPLETING_S).values()]
         if self._early and states and set(states) <= {queries.LEFT, queries.done(0)}:
-            return True  # somebody took the job out of the queue, or its script ended before its node was ready
+            return True  # a person took the job out of the queue, or its script ended before its node was ready
         return self._launcher.unwanted(states)
 
     def _output(self, launcher: QueueLauncher, states: Mapping[str, str]) -> str:

@@ -37,10 +37,14 @@ SILENT_S = 5.0
 """Seconds without a heartbeat of an agent after which its job may be suspended."""
 FOLLOW_S = 60.0
 """Seconds between two questions for the end of the walltime."""
+LONG_S = 600.0
+"""Seconds after which the end of the host's own job gives the training back instead of ending it."""
+LONGEST_PATIENCE = 3
+"""Number of times after which the patience of a run is no longer doubled."""
 LEAVE_S = 60.0
 """Seconds before the end of its own job at which a host has to be done with the training."""
 END_S = 30.0
-"""Seconds that agents have to exit after a cancellation or a result; longer than an agent waits for its ranks."""
+"""Seconds that agents have to exit after a result, or after the time for saving that a cancellation gives."""
 DASK = {
     **QUIET,
     "distributed.scheduler.allowed-failures": 0,  # a task whose worker dies fails, instead of moving to another worker
@@ -59,38 +63,57 @@ class Host:
     Args:
         job: The job.
         launcher: The launcher that started it.
-        end_s: Time at which this process is ended, if it is a job of its own, in seconds since the epoch.
+        own_job: The job in which this process runs; None if it is a process of its own.
     """
 
-    def __init__(self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, end_s: float | None = None) -> None:
+    def __init__(
+        self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, own_job: host_job.OwnJob | None = None
+    ) -> None:
         self._job, self._launcher, self._nodes = job, launcher, job.command.nodes
         self._cluster = Cluster(launcher, self._nodes, job)
         self._followed_s = float("-inf")
         """Time of the last question for the end of the walltime, in seconds of the monotonic clock."""
         self._told_s: float | None = None
         """Deadline that the agents were told, in seconds since the epoch."""
-        self._leave_s = None if end_s is None else end_s - LEAVE_S
+        self._own_job, self._start_s = own_job, time.monotonic()
+
+    @property
+    def ends_the_training(self) -> bool:
+        """Whether the agents were told to stop because the host's own job ends, which is earlier than theirs."""
+        return self._told_s is not None and self._told_s == self._leave_s()
+
+    def _leave_s(self) -> float | None:
+        """Return the time at which this host has to be done, in seconds since the epoch; None if it has no end."""
+        end_s = self._own_job.end_s() if self._own_job else None
+        return None if end_s is None else end_s - LEAVE_S
 
     def run(self) -> bool:
         """Run the job to its result; return whether a new job may resume the training if it was interrupted."""
         try:
             with dask.config.set(DASK), self._cluster.client() as client:
-                client.register_plugin(node.Lifeline())
-                with self._alone():  # no other run can take the same nodes meanwhile
-                    workers = self._wait_for_nodes(client)
-                    self._preflight(client, workers)
-                    self._follow_the_walltime()  # the queue's answer is more precise than a node's clock
-                    agents = self._start_agents(client, workers)
-                    self._wait_until_known(client, agents)
-                self._watch(client, workers, agents)
-                self._explain()
-                return not self._cluster.unwanted()
-        except Ended:
-            return not self._cluster.unwanted()
+                with contextlib.suppress(Ended):
+                    self._train(client)
+                return not self._cluster.unwanted()  # asked before rlnb itself takes the jobs out of the queue
         except Exception as exc:
             logger.exception("the host failed")
             self._job.end("failed", f"the host of the cluster failed: {type(exc).__name__}: {exc}")
             return False
+
+    def _train(self, client: Client) -> None:
+        """Train on the nodes of the cluster.
+
+        Raises:
+            Ended: The job ended before its agents started.
+        """
+        client.register_plugin(node.Lifeline())
+        with self._alone():  # no other run can take the same nodes meanwhile
+            workers = self._wait_for_nodes(client)
+            self._preflight(client, workers)
+            self._follow_the_walltime()  # the queue's answer is more precise than a node's clock
+            agents = self._start_agents(client, workers)
+            self._wait_until_known(client, agents)
+        self._watch(client, workers, agents)
+        self._explain()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -145,7 +168,7 @@ class Host:
         if not isinstance(launcher, QueueLauncher) or launcher.single_job or launcher.patience_s is None:
             return math.inf
         # Two runs that each hold half of the nodes must not give them back, and ask again, at the same time.
-        return launcher.patience_s * 2**self._job.times_given_back * random.uniform(0.8, 1.2)
+        return launcher.patience_s * 2 ** min(self._job.times_given_back, LONGEST_PATIENCE) * random.uniform(0.8, 1.2)
 
     def _give_back(self, count: int) -> None:
         why = f"only {count} of {self._nodes} nodes came in time, and were given back to the queue"
@@ -214,7 +237,7 @@ class Host:
                 if agents[worker].status in ("error", "cancelled", "lost"):
                     self._lost(number, worker, agents[worker])
             if end_by is None and (self._job.cancelled or self._job.result is not None):
-                end_by = time.monotonic() + END_S
+                end_by = time.monotonic() + END_S + self._job.save_s
             if end_by is not None and time.monotonic() > end_by:
                 logger.warning("an agent has not ended in time; its node is released")
                 break
@@ -228,7 +251,7 @@ class Host:
         if self._launcher.limit_s is None or time.monotonic() - self._followed_s < FOLLOW_S:
             return
         self._followed_s = time.monotonic()
-        ends = [end_s for end_s in (self._cluster.end_s(), self._leave_s) if end_s is not None]
+        ends = [end_s for end_s in (self._cluster.end_s(), self._leave_s()) if end_s is not None]
         if ends and min(ends) != self._told_s:
             self._told_s = min(ends)
             self._job.end_by(self._told_s - self._launcher.grace_s)
@@ -255,9 +278,12 @@ class Host:
         if self._job.cancelled:
             self._job.end("cancelled", "cancelled while waiting for nodes")
             raise Ended
-        if self._leave_s is not None and time.time() > self._leave_s:
+        leave_s = self._leave_s()
+        if leave_s is not None and time.time() > leave_s:
             error = "the job of the host has reached its walltime before the nodes were ready"
-            self._job.end("failed", error, interrupted=True)
+            is_long = time.monotonic() - self._start_s > LONG_S  # a further host gets no further than a short one
+            fix = "" if is_long else '. Use a longer walltime for it, such as host_directives=["--time=3-00:00:00"]'
+            self._job.end("failed", f"{error}{fix}", given_back=is_long)
             raise Ended
 
 
@@ -283,19 +309,26 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     job = HostedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
-    end_s = host_job.own_end_s(launcher, os.environ.get("SLURM_JOB_ID", ""))
+    own_job = host_job.own_job(launcher, os.environ)
     forget_own_job(os.environ)
     logger.info("%r", launcher)
-    if Host(job, launcher, end_s).run():
-        resume(job, launcher)
+    owner = Host(job, launcher, own_job)
+    if owner.run():
+        resume(job, launcher, needs_progress=not owner.ends_the_training)
 
 
-def resume(job: HostedJob, launcher: QueueLauncher | ExistingCluster) -> None:
-    """Continue an interrupted training in a new job, whose host may have to be submitted to the queue too."""
+def resume(job: HostedJob, launcher: QueueLauncher | ExistingCluster, *, needs_progress: bool = True) -> None:
+    """Continue an interrupted training in a new job, whose host may have to be submitted to the queue too.
+
+    Args:
+        job: The interrupted job.
+        launcher: Its launcher.
+        needs_progress: Whether a training without a new checkpoint at the end of the walltime does not go on.
+    """
     deadline = time.monotonic() + AWAY_S
     while True:
         try:
-            if job.go_on(launcher.max_restarts):
+            if job.go_on(launcher.max_restarts, needs_progress=needs_progress):
                 logger.info("the training resumes in a new job")
             return
         except RlnbError as exc:

@@ -20,7 +20,12 @@ SCRIPT = """#!/usr/bin/env bash
 #SBATCH --mem=2048M
 #SBATCH --no-requeue
 #SBATCH --partition=cpu
+set -e
+trap 'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2' EXIT
 module load cuda
+rlnb_ready=yes
+set +e
 exec '/my env/bin/python' -P -m rlnb_dask.host '/runs/a b/jobs/0-train'
 """
 
@@ -45,16 +50,58 @@ def test_a_wrong_host_is_a_problem(problems: Callable[..., str], commands: Calla
     assert problems(resources=resources, host="there") == "host='there' is neither 'here' nor 'job'."
     assert "host_directives have no effect" in problems(resources=resources, host_directives=["--mem=1G"])
     assert "not a single line" in problems(resources=resources, host="job", host_directives=["a\nb"])
-    assert problems(resources=resources, host="job", host_directives=["--mem=1G"]) == ""
+    assert "host_directives[1]='--array=0-3' cannot be used" in problems(
+        resources=resources, host="job", host_directives=["--mem=1G", "--array=0-3"]
+    )
+    assert problems(resources=resources, host="job", host_directives=["--mem=1G", "--time=3-0"]) == ""
 
 
 def test_a_host_that_slurm_refuses_is_an_error(tmp_path: Path, commands: Callable[[str, str], None]) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", host="job")
+    commands("squeue", "true")
     commands("sbatch", "echo '7;cluster'")
     assert launcher.submit(None, tmp_path) == {"slurm_job": "7"}
     commands("sbatch", "echo 'invalid account' >&2; exit 1")
     with pytest.raises(rlnb.RlnbError, match="refused the job of the host: invalid account"):
         launcher.submit(None, tmp_path)
+
+
+def test_a_host_whose_submission_has_lost_its_answer_is_not_submitted_twice(
+    tmp_path: Path, commands: Callable[[str, str], None]
+) -> None:
+    launcher = rlnb.slurm(walltime="01:00:00", host="job")
+    lost = "echo 'Socket timed out on send/recv operation' >&2; exit 1"
+    commands("squeue", f"cat {tmp_path}/queue")
+    commands("sbatch", f"echo '7  {tmp_path}/host.log' > {tmp_path}/queue; {lost}")
+    (tmp_path / "queue").write_text(f"6  {tmp_path}/rlnb-6.err\n")
+    assert launcher.submit(None, tmp_path) == {"slurm_job": "7"}
+    commands("sbatch", "echo 8")
+    assert launcher.submit(None, tmp_path) == {"slurm_job": "7"}, "another try"
+    commands("squeue", "exit 1")
+    with pytest.raises(rlnb.RlnbError, match="squeue does not answer") as error:
+        launcher.submit(None, tmp_path)
+    assert launcher.is_away(str(error.value)), "so that the host of the interrupted job tries it again"
+
+
+def test_one_query_tells_the_states_of_all_hosts(tmp_path: Path, commands: Callable[[str, str], None]) -> None:
+    queue = host_job.Queue()
+    commands("squeue", f"echo $3 >> {tmp_path}/calls; echo '70 RUNNING'; echo '72 PENDING'")
+    assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
+    queue.asked_s = float("-inf")
+    assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
+    assert (tmp_path / "calls").read_text().split() == ["70", "70,71", "70,72", "70,72"]
+    commands("squeue", f"echo $3 >> {tmp_path}/calls; exit 1")
+    queue = host_job.Queue()
+    assert [queue.state(number) for number in ("70", "71", "70")] == [None] * 3
+    assert (tmp_path / "calls").read_text().split()[4:] == ["70"], "a Slurm that is away gets one query"
+
+
+def test_a_waiting_host_cannot_leave_the_queue_from_a_machine_without_scancel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(rlnb.RlnbError, match=r"There is no scancel here\. Use it on a login node, for 70\."):
+        rlnb.slurm().cancel({"slurm_job": "70"}, tmp_path)
 
 
 def test_a_host_lives_while_its_job_waits_or_runs(
@@ -64,11 +111,11 @@ def test_a_host_lives_while_its_job_waits_or_runs(
     launcher, handle = rlnb.slurm(), {"slurm_job": "70"}
     commands("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert launcher.alive(handle, tmp_path) is None
-    commands("squeue", "echo PENDING")
+    commands("squeue", "echo '70 PENDING'")
     assert launcher.alive(handle, tmp_path) is True
     commands("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert launcher.alive(handle, tmp_path) is True, "the last answer"
-    commands("squeue", "echo COMPLETING")
+    commands("squeue", "echo '70 COMPLETING'")
     assert launcher.alive(handle, tmp_path) is False
     commands("squeue", "true")
     commands("scancel", f'echo "$@" >> {tmp_path}/calls')
@@ -77,7 +124,22 @@ def test_a_host_lives_while_its_job_waits_or_runs(
 
 
 def test_the_end_of_a_hosts_own_job_counts_only_for_a_host_as_a_job(commands: Callable[[str, str], None]) -> None:
+    launcher = rlnb.slurm(host="job")
+    assert host_job.own_job(rlnb.slurm(), {"SLURM_JOB_ID": "7"}) is None
+    assert host_job.own_job(launcher, {}) is None
+    job = host_job.own_job(launcher, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1795682858"})
+    assert job is not None
+    assert job.end_s() == 1795682858.0
+
+
+def test_a_controller_that_is_away_is_asked_again_for_the_end_of_a_hosts_own_job(
+    commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = host_job.own_job(rlnb.slurm(host="job"), {"SLURM_JOB_ID": "7"})
+    assert job is not None
+    commands("scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    assert job.end_s() is None
     commands("scontrol", 'echo "JobId=$4 JobState=RUNNING EndTime=1795682858"')
-    assert host_job.own_end_s(rlnb.slurm(host="job"), "7") == 1795682858.0
-    assert host_job.own_end_s(rlnb.slurm(), "7") is None
-    assert host_job.own_end_s(rlnb.slurm(host="job"), "") is None
+    assert job.end_s() is None, "Slurm is not asked again at once"
+    monkeypatch.setattr(host_job, "OWN_END_S", 0.0)
+    assert job.end_s() == 1795682858.0

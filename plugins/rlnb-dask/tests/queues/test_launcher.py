@@ -26,6 +26,38 @@ def test_an_equal_launcher_is_made_from_the_settings(settings: dict[str, object]
     assert launcher.settings["prologue"] == ["module load cuda"], "a list, for JSON"
 
 
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("slurm", "sbatch: error: Unable to contact slurm controller (connect failure)"),
+        ("sge", "Unable to run job: unable to send message to qmaster using port 6444 on host q: got send error."),
+        ("pbs", "Connection refused\nqsub: cannot connect to server pbs (errno=111)"),
+        ("lsf", "LSF is down. Please wait ..."),
+    ],
+)
+def test_a_controller_that_is_away_is_told_from_a_refusal(name: str, error: str) -> None:
+    launcher = getattr(rlnb, name)()
+    assert launcher.is_away(error)
+    assert not launcher.is_away("Unable to run job: unknown queue")
+
+
+@pytest.mark.parametrize(
+    ("name", "running", "waiting"),
+    [
+        ("sge", "7 r, 8 r", "7 r, 8 hqw"),
+        ("pbs", "7 R (Job run at Mon Nov 23 at 04:42)", "7 R, 8 Q (Not Running: Insufficient amount of resource)"),
+        ("lsf", "7 RUN", "7 PEND"),
+        ("lsf", "7 RUN", "7 USUSP"),
+        ("oar", "7 Running", "7 Running, 8 Waiting"),
+        ("htcondor", "7.0 running", "7.0 running, 8.0 held: no disk"),
+    ],
+)
+def test_the_states_of_jobs_that_wait_are_shown(name: str, running: str, waiting: str) -> None:
+    launcher = getattr(rlnb, name)()
+    assert launcher.waits(running) == launcher.waits("jobs 7") == ""
+    assert launcher.waits(waiting) == waiting
+
+
 def test_every_gpu_gets_a_rank() -> None:
     assert rlnb.slurm(gpus_per_node=4).nproc_per_node == 4
     assert rlnb.slurm().nproc_per_node is None

@@ -95,3 +95,8 @@ def test_the_states_of_jobs_are_read() -> None:
     assert oar.jobs_of(text) == {"7": ("Waiting", "FIFO scheduling"), "8": ("Error", "")}
     assert rlnb.oar().unwanted(["Error (walltime too long)"])
     assert not rlnb.oar().unwanted(["Terminated"])
+
+
+def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None]) -> None:
+    commands("oarstat", "echo '{'")
+    assert rlnb.oar().living(["7"]) is None

@@ -188,3 +188,8 @@ def test_the_cause_of_a_refusal_is_not_the_last_line() -> None:
 )
 def test_the_reason_of_a_wait_is_that_of_grid_engine(line: str, reason: str) -> None:
     assert rlnb.sge(walltime="01:00:00").waits(line) == reason
+
+
+def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None]) -> None:
+    commands("qstat", "echo '<job_info><queue_info>'")
+    assert rlnb.sge().living(["7"]) is None

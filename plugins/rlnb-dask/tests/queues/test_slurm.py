@@ -179,6 +179,20 @@ def test_too_few_nodes_that_are_up_are_no_refusal(commands: Callable[[str, str],
     assert rlnb.slurm(walltime="01:00:00", nodes=3).refusal() is not None
 
 
+def test_nodes_that_are_down_are_no_refusal_of_the_hosts_job(commands: Callable[[str, str], None]) -> None:
+    commands(
+        "sbatch",
+        "grep -q rlnb-host || exit 0; echo 'Requested node configuration is not available' >&2; exit 1",
+    )
+    launcher = rlnb.slurm(walltime="01:00:00", nodes=2, cpus_per_node=8, host="job")
+    commands("sinfo", "echo 'main*|node0|4|8000|(null)'")
+    assert launcher.refusal() is None
+    commands("sinfo", "echo 'main*|node0|4|1000|(null)'")
+    problem = launcher.refusal()
+    assert problem is not None
+    assert problem.what.startswith("Slurm would refuse the job of the host: Requested node configuration is not")
+
+
 def test_the_final_state_of_a_job_is_said_in_words() -> None:
     meaning = rlnb.slurm().meaning
     assert meaning("7", "CANCELLED") == "Slurm's job 7 was cancelled in the queue (scancel)"
@@ -199,3 +213,5 @@ def test_the_end_of_a_job_is_that_of_the_walltime_before_slurm_rounds_it_up(
     commands("scontrol", 'echo "JobId=$4 JobState=RUNNING EndTime=6000"')
     assert rlnb.slurm(walltime="01:00:00").end_s(["7"]) == 6000.0
     assert rlnb.slurm(walltime="00:00:35").end_s(["7"]) == 5975.0
+    assert rlnb.slurm(walltime="1-0:0:35").end_s(["7"]) == 5975.0
+    assert rlnb.slurm(walltime="90").end_s(["7"]) == 6000.0, "minutes"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rlnb_dask.queues import slurm_answers
+import pytest
+from rlnb_dask.queues import queries, slurm_answers
 from rlnb_dask.queues.slurm_answers import Node
 
 SINFO = """main*|node0|4|8000|(null)
@@ -31,16 +32,31 @@ def test_the_end_of_a_job_is_that_of_one_that_runs(commands: Callable[[str, str]
 
 
 def test_a_job_that_has_left_the_queue_is_told_from_no_answer(commands: Callable[[str, str], None]) -> None:
-    commands("squeue", "echo RUNNING")
-    assert slurm_answers.state("7") == "RUNNING"
+    commands("squeue", "echo '7 RUNNING'; echo '9 PENDING'")
+    assert slurm_answers.states(["7", "8", "9"]) == {"7": "RUNNING", "9": "PENDING"}
     commands("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert slurm_answers.state("7") == ""
+    assert slurm_answers.states(["7"]) == {}
     commands("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    assert slurm_answers.state("7") is None
+    assert slurm_answers.states(["7"]) is None
 
 
-def test_a_job_is_found_by_the_folder_of_its_output(commands: Callable[[str, str], None]) -> None:
+def test_a_command_that_hangs_or_is_missing_gives_no_answer(
+    commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "ANSWER_S", 0.5)
+    for name in ("squeue", "scontrol", "sinfo", "sbatch"):
+        commands(name, "exec sleep 30")
+    assert (slurm_answers.states(["7"]), slurm_answers.job_of("/runs")) == (None, None)
+    assert (slurm_answers.jobs(["7"]), slurm_answers.nodes(None)) == ({}, {})
+    assert slurm_answers.AWAY.search(slurm_answers.sbatch(["--test-only"], "").stderr)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert (slurm_answers.states(["7"]), slurm_answers.job_of("/runs")) == (None, None)
+    assert (slurm_answers.jobs(["7"]), slurm_answers.nodes(None)) == ({}, {})
+    assert "sbatch" in slurm_answers.sbatch(["--test-only"], "").stderr
+
+
+def test_a_job_is_found_by_its_output(commands: Callable[[str, str], None]) -> None:
     commands("squeue", "echo '7   /runs/a b/jobs/0-train/rlnb-%J.err'; echo '8  /runs/c/jobs/0-train/rlnb-%J.err'")
-    assert slurm_answers.job_of("/runs/c/jobs/0-train") == "8"
-    assert slurm_answers.job_of("/runs/a b/jobs/0-train") == "7"
-    assert slurm_answers.job_of("/runs/c/jobs/0") == ""
+    assert slurm_answers.job_of("/runs/c/jobs/0-train/rlnb-") == "8"
+    assert slurm_answers.job_of("/runs/a b/jobs/0-train/rlnb-") == "7"
+    assert slurm_answers.job_of("/runs/c/jobs/0/rlnb-") == ""

@@ -21,7 +21,7 @@ LINES = ("partition", "account", "interface", "host_interface", "python", "conta
 NAMES = ("partition", "account", "interface", "host_interface")
 IN_GPU_REQUEST = re.compile("gpu|gres", re.IGNORECASE)
 """Text of a directive that requests GPUs, whose number rlnb does not read."""
-IN_NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
+NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
 
 
 def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
@@ -35,7 +35,7 @@ def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
         yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", fix="pip install bokeh")
     for name in NAMES:
         value = getattr(launcher, name)
-        if isinstance(value, str) and IN_NO_NAME.search(value):
+        if isinstance(value, str) and NO_NAME.search(value):
             yield Problem(what=f"{name}={value!r} contains characters that are not allowed in it.")
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb import Problem, RlnbError
-from rlnb_dask.queues import slurm_answers
+from rlnb_dask.queues import queries, slurm_answers
+from rlnb_dask.queues.reserved import TIME, objection
+from rlnb_dask.queues.slurm_answers import AWAY
 
 if TYPE_CHECKING:
     from rlnb_dask.queues.launcher import Json
@@ -21,10 +24,44 @@ HERE, JOB = "here", "job"
 MEMORY_MIB = 2048
 KEY = "slurm_job"
 """Key of a handle with the id of the host's job."""
+OWN_END_S = 60.0
+"""Seconds between two questions for the end of the host's own job, which a controller that is away does not answer."""
 ASK_S = 10.0
-"""Seconds for which a state of the host's job is used again, since every look at a run asks for it."""
-_states: dict[str, tuple[float, str]] = {}
-"""By id of a job: when its state was read (monotonic), and the state."""
+"""Seconds for which the states of the hosts' jobs are used again, since every look at a run asks for one."""
+
+
+@dataclass
+class Queue:
+    """The most recent states of the hosts' jobs at which this process has looked."""
+
+    states: dict[str, str | None] = field(default_factory=dict)
+    """States by id: empty if a job has left the queue, None if Slurm has never told."""
+    asked_s: float = float("-inf")
+    """Time of the last query, in seconds of the monotonic clock."""
+    answered: bool = True
+    """Whether Slurm has answered the last query."""
+
+    def state(self, number: str) -> str | None:
+        """Return the most recent state of a job. One query serves all jobs.
+
+        Args:
+            number: Id of the job.
+        """
+        is_new = number not in self.states
+        self.states.setdefault(number, None)
+        if time.monotonic() - self.asked_s > ASK_S or (is_new and self.answered):
+            self._ask()
+        return self.states[number]
+
+    def _ask(self) -> None:
+        ids = [number for number, state in self.states.items() if state != ""]  # no job comes back
+        answer = slurm_answers.states(ids) if ids else {}
+        self.asked_s, self.answered = time.monotonic(), answer is not None
+        if answer is not None:  # while the controller is away, the last answer counts
+            self.states.update({number: answer.get(number, "") for number in ids})
+
+
+_queue = Queue()
 
 
 def problems(launcher: Slurm) -> Iterator[Problem]:
@@ -34,6 +71,8 @@ def problems(launcher: Slurm) -> Iterator[Problem]:
     for number, line in enumerate(launcher.host_directives):
         if not isinstance(line, str) or not line or not line.isprintable():
             yield Problem(what=f"host_directives[{number}]={line!r} is not a single line of text for the job script.")
+        elif (why := objection("slurm", line)) and why != TIME:  # the host's walltime is not the training's
+            yield Problem(what=f"host_directives[{number}]={line!r} cannot be used.", fix=why)
     if launcher.host_directives and launcher.host != JOB:
         yield Problem(what="host_directives have no effect with host='here'.", fix="Use host='job'.")
 
@@ -60,8 +99,7 @@ def script(launcher: Slurm, job_dir: Path) -> str:
     lines = [
         "#!/usr/bin/env bash",
         *(f"#SBATCH {directive}" for directive in directives),
-        *launcher.site_lines("job-script-prologue"),
-        *launcher.prologue,
+        *launcher.prologue_lines(),
         f"exec {python} -P -m {launcher.module} {shlex.quote(str(job_dir))}",
     ]
     return "\n".join(lines) + "\n"
@@ -73,12 +111,20 @@ def submit(launcher: Slurm, job_dir: Path) -> Mapping[str, Json]:
     Raises:
         RlnbError: Slurm refuses the host's job, or does not answer.
     """
-    output = str(job_dir / launcher.log).replace("%", "%%")
-    argv = ["sbatch", "--parsable", f"--output={output}", "--open-mode=append"]
-    process = subprocess.run(argv, input=script(launcher, job_dir), capture_output=True, text=True, check=False)
-    if process.returncode:
-        raise RlnbError(f"Slurm has refused the job of the host: {process.stderr.strip()}")
-    return {KEY: process.stdout.strip().split(";")[0]}  # the name of the cluster may follow
+    log = str(job_dir / launcher.log)
+    number = slurm_answers.job_of(log)  # of an earlier try, whose answer was lost
+    if number is None:
+        raise RlnbError("Unable to contact slurm controller: squeue does not answer.")
+    if not number:
+        options = ["--parsable", f"--output={log.replace('%', '%%')}", "--open-mode=append"]
+        process = slurm_answers.sbatch(options, script(launcher, job_dir))
+        number = process.stdout.strip().split(";")[0]  # the name of the cluster may follow
+        if process.returncode:
+            error = process.stderr.strip()
+            number = (slurm_answers.job_of(log) or "") if AWAY.search(error) else ""
+            if not number:
+                raise RlnbError(f"Slurm has refused the job of the host: {error}")
+    return {KEY: number}
 
 
 def number_of(handle: Mapping[str, Json]) -> str:
@@ -92,14 +138,8 @@ def alive(number: str) -> bool | None:
     Args:
         number: Id of the host's job.
     """
-    read_s, state = _states.get(number, (float("-inf"), ""))
-    if time.monotonic() - read_s > ASK_S:
-        answer = slurm_answers.state(number)
-        if answer is None and number not in _states:
-            return None
-        state = state if answer is None else answer  # while the controller is away, the last answer counts
-        _states[number] = time.monotonic(), state
-    return state not in ("", "COMPLETING")
+    state = _queue.state(number)
+    return None if state is None else state not in ("", "COMPLETING")
 
 
 def cancel(number: str) -> None:
@@ -107,18 +147,45 @@ def cancel(number: str) -> None:
 
     Args:
         number: Id of the host's job.
+
+    Raises:
+        RlnbError: The command is not on this machine.
     """
-    subprocess.run(["scancel", "--state=PENDING", number], capture_output=True, check=False)
-    _states.pop(number, None)
+    if shutil.which("scancel") is None:
+        raise RlnbError(f"There is no scancel here. Use it on a login node, for {number}.")
+    queries.ask(["scancel", "--state=PENDING", number], unless=slurm_answers.UNKNOWN)
+    _queue.states.pop(number, None)
 
 
-def own_end_s(launcher: object, number: str) -> float | None:
-    """Return the time at which the job of this host ends, in seconds since the epoch; None if it is not a job.
+class OwnJob:
+    """The job of Slurm in which this process runs as the host of a training.
+
+    Args:
+        number: Id of the job.
+        end_s: End of the job, in seconds since the epoch; None if only the controller knows it.
+    """
+
+    def __init__(self, number: str, end_s: float | None = None) -> None:
+        self._number, self._end_s = number, end_s
+        self._asked_s = float("-inf")
+        """Time of the last question for the end, in seconds of the monotonic clock."""
+
+    def end_s(self) -> float | None:
+        """Return the time at which the job ends, in seconds since the epoch; None while it is unknown."""
+        if self._end_s is None and time.monotonic() - self._asked_s > OWN_END_S:
+            self._asked_s = time.monotonic()
+            self._end_s = slurm_answers.end_s([self._number])
+        return self._end_s
+
+
+def own_job(launcher: object, environ: Mapping[str, str]) -> OwnJob | None:
+    """Return the job in which this process runs as a host; None if the host is a process of its own.
 
     Args:
         launcher: The launcher of the training.
-        number: Id of the job in which this process runs; empty if it runs in none.
+        environ: The variables of this process.
     """
-    if getattr(launcher, "host", HERE) != JOB or not number:
+    if getattr(launcher, "host", HERE) != JOB or not environ.get("SLURM_JOB_ID"):
         return None
-    return slurm_answers.end_s([number])
+    end = environ.get("SLURM_JOB_END_TIME", "")  # older versions of Slurm do not set it
+    return OwnJob(environ["SLURM_JOB_ID"], float(end) if end.isdigit() else None)

@@ -30,6 +30,7 @@ class HTCondor(QueueLauncher):
     name = "htcondor"
     title = "HTCondor"
     jobqueue = "HTCondor"
+    waiting = "idle|held|suspended"
     needs_walltime = False
     outputs = ("worker-{}.err", "worker-{}.out")
 

@@ -94,6 +94,10 @@ class QueueLauncher(HostedLauncher):
     """Whether a job needs a walltime."""
     outputs: ClassVar[Sequence[str]] = ("rlnb-{}.err",)
     """Patterns of the names of a job's output files, with ``{}`` for the job's id. The first is read first."""
+    away: ClassVar[re.Pattern[str] | None] = None
+    """Words of the queue's commands if they cannot connect to its controller; None if they are unknown."""
+    waiting: ClassVar[str] = ""
+    """Pattern of the states of jobs that wait or are suspended; empty if they are unknown."""
     max_running: ClassVar[None] = None
     walltime_s: ClassVar[None] = None
 
@@ -299,7 +303,7 @@ class QueueLauncher(HostedLauncher):
 
     def waits(self, line: str) -> str:
         """Return why jobs wait or are suspended according to a line of :meth:`look`; empty if they run."""
-        return ""
+        return line if self.waiting and re.search(rf"(^|, )[\d.]+ ({self.waiting})", line) else ""
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final states by id of the jobs that have ended; nothing if the queue does not answer.
@@ -327,7 +331,7 @@ class QueueLauncher(HostedLauncher):
 
     def is_away(self, error: str) -> bool:
         """Return whether a command failed only because the queue's controller does not answer at present."""
-        return False
+        return bool(self.away and self.away.search(error))
 
     def submitted(self, job_dir: Path) -> str:
         """Return the id of a job in the queue whose output goes to a folder; an empty text if there is none."""

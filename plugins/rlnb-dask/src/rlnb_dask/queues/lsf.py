@@ -7,6 +7,7 @@ Not tested on an installation.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from rlnb_dask.queues import queries
@@ -26,6 +27,8 @@ class Lsf(QueueLauncher):
     title = "LSF"
     jobqueue = "LSF"
     outputs = ("*-{}.err", "*-{}.out")
+    waiting = r"PEND|[PSU]+SUSP"
+    away = re.compile("LSF is down|cannot connect to LSF|batch daemon not responding", re.IGNORECASE)
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return the project instead of an account, the cores, and the memory in bytes."""

@@ -6,6 +6,7 @@ The sources are the manual pages oarsub(1) and oarstat(1) of OAR 2.5. Not tested
 from __future__ import annotations
 
 import json
+import logging
 import math
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from rlnb import Problem
 from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 
+logger = logging.getLogger("rlnb_dask")
 STREAMS = (("-O", "stdout"), ("-E", "stderr"))
 ENDED = ("Terminated", "Error", "toError")
 MEMORY_PROPERTY = "memory-per-core-property-name"
@@ -26,6 +28,7 @@ class Oar(QueueLauncher):
     name = "oar"
     title = "OAR"
     jobqueue = "OAR"
+    waiting = "Waiting|Hold|Suspended|Resuming"
     outputs = ("OAR.rlnb.{}.stderr", "OAR.rlnb.{}.stdout")
 
     def job_arguments(self, nodes: int, log_directory: Path | None = None) -> dict[str, Argument]:
@@ -80,7 +83,11 @@ class Oar(QueueLauncher):
         return None if output is None else jobs_of(output)
 
 
-def jobs_of(text: str) -> Mapping[str, tuple[str, str]]:
-    """Return the state of each job, and OAR's message about it, from the output of ``oarstat -J``."""
-    jobs = json.loads(text or "{}")
+def jobs_of(text: str) -> Mapping[str, tuple[str, str]] | None:
+    """Return each job's state and OAR's message, from the output of ``oarstat -J``; None if it is malformed."""
+    try:
+        jobs = json.loads(text or "{}")
+    except json.JSONDecodeError as exc:
+        logger.info("the queue's answer is malformed: %s", exc)
+        return None
     return {number: (str(job.get("state", "")), str(job.get("message") or "")) for number, job in jobs.items()}

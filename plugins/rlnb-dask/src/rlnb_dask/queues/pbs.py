@@ -28,6 +28,8 @@ class Pbs(QueueLauncher):
     title = "PBS"
     jobqueue = "PBS"
     outputs = ("{}.*ER", "{}.*OU", "rlnb.e{}", "rlnb.o{}")
+    waiting = r"[QHWS]\b"
+    away = re.compile("cannot connect to server|connection refused", re.IGNORECASE)
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return the chunk that describes a node."""

@@ -5,6 +5,7 @@ The sources of options and formats are the manual pages of Son of Grid Engine 8.
 
 from __future__ import annotations
 
+import logging
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,17 +17,16 @@ from rlnb_dask.arrays.sge import SgeArrays
 from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument
 
+logger = logging.getLogger("rlnb_dask")
 _CORES = re.compile(r"-pe\s")
 _MEMORY = re.compile("mem|rss|virtual_free")
-_WAITS = re.compile(r"\d+ \w*q")
-"""A job and its state, such as ``"34 qw"`` or ``"34 hqw"``."""
 _SHELL = re.compile(r"^-S\s", re.MULTILINE)
 _LAST_WORDS = re.compile(r"^(Exiting\.|verification: .*)$")
 """Lines that follow qsub's objection."""
 _FACT = re.compile(r"^(\w+)\s+(.*?)\s*$", re.MULTILINE)
-_SAID = re.compile(r"^(error reason|scheduling info)[^:\n]*:\s*(.*(?:\n\s{8,}.*)*)", re.MULTILINE)
+_REASON = re.compile(r"^(error reason|scheduling info)[^:\n]*:\s*(.*(?:\n\s{8,}.*)*)", re.MULTILINE)
 """What ``qstat -j`` says about a job; each further line is indented."""
-_WHEN = re.compile(r"^\S+ \S+ \[\S+\]: ")
+_PREFIX = re.compile(r"^\S+ \S+ \[\S+\]: ")
 """Date, time, user and process before the cause of an error state."""
 
 
@@ -42,6 +42,8 @@ class Sge(ArrayQueueLauncher):
     title = "Grid Engine"
     jobqueue = "SGE"
     outputs = ("rlnb.o{}",)
+    waiting = r"\w*q"  # such as qw and hqw
+    away = re.compile("unable to (contact|send message to) qmaster|can't connect|connection refused", re.IGNORECASE)
     arrays = SgeArrays()
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
@@ -92,17 +94,15 @@ class Sge(ArrayQueueLauncher):
     def living(self, ids: Sequence[str]) -> Mapping[str, str] | None:
         """Return the state of each job that waits or runs. A job in an error state does neither."""
         output = queries.ask(["qstat", "-xml"])
-        states = {} if output is None else states_of(output)
+        states = None if output is None else states_of(output)
+        if states is None:
+            return None
         jobs = {number: state for number, state in states.items() if number in ids and "E" not in state}
         waiting = [number for number, state in jobs.items() if "q" in state]
         for number in waiting[:1]:  # a query for each job would load the master, and they wait for the same thing
             if cause := self._cause(number):
                 jobs[number] = f"{jobs[number]} ({cause})"
-        return None if output is None else jobs
-
-    def waits(self, line: str) -> str:
-        """Return the states of the jobs if one of them waits; empty if all of them run."""
-        return line if _WAITS.search(line) else ""
+        return jobs
 
     def final(self, number: str) -> str | None:
         """Return the cause of a job's error state, or its state in the accounting file, which may lag behind."""
@@ -121,17 +121,21 @@ class Sge(ArrayQueueLauncher):
         return super().reason("\n".join(lines))
 
 
-def states_of(xml: str) -> Mapping[str, str]:
-    """Return the state of each job, such as ``"qw"`` or ``"r"``, from the output of ``qstat -xml``."""
-    jobs = ElementTree.fromstring(xml).iter("job_list")
+def states_of(xml: str) -> Mapping[str, str] | None:
+    """Return the state of each job, such as ``"qw"``, from the output of ``qstat -xml``; None if it is malformed."""
+    try:
+        jobs = ElementTree.fromstring(xml).iter("job_list")
+    except ElementTree.ParseError as exc:
+        logger.info("the queue's answer is malformed: %s", exc)
+        return None
     return {job.findtext("JB_job_number", ""): job.findtext("state", "") for job in jobs}
 
 
 def cause_of(text: str) -> str:
     """Return why a job does not run, from the output of ``qstat -j``: the cause of its error state before all else."""
-    said = dict(_SAID.findall(text))
-    lines = (said.get("error reason") or said.get("scheduling info") or "").splitlines()
-    return _WHEN.sub("", lines[0].strip()) if lines else ""
+    reasons = dict(_REASON.findall(text))
+    lines = (reasons.get("error reason") or reasons.get("scheduling info") or "").splitlines()
+    return _PREFIX.sub("", lines[0].strip()) if lines else ""
 
 
 def account_of(text: str) -> str | None:

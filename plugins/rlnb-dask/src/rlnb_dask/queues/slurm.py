@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,25 @@ from rlnb import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
 from rlnb_dask.causes import without_reports
-from rlnb_dask.queues import host_job, slurm_answers
+from rlnb_dask.queues import host_job, queries, slurm_answers
 from rlnb_dask.queues.launcher import Argument, Json, last_line
-from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, WAITING_OR_RUNNING
-from rlnb_dask.queues.walltime import seconds_of, slurm_seconds_of
+from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
+from rlnb_dask.queues.walltime import slurm_seconds_of
 
 logger = logging.getLogger("rlnb_dask")
 
 UNWANTED = {"CANCELLED", "FAILED"}
 """States of a job that was cancelled in the queue, or that could not run at all."""
-ANSWER_S = 30
 NO_NODES = "Requested node configuration is not available"
 """What ``sbatch --test-only`` says of drained, reserved and missing nodes alike. ``sbatch`` itself lets a job wait for
 the first two kinds."""
+SIZES = ("cores", "memory_mib", "gpus")
 _PARTITION = re.compile(r"^#SBATCH (?:-p ?|--partition[ =])(\S+)", re.MULTILINE)
 _CORES = re.compile(r"^(-c|--cpus-per-)", re.MULTILINE)
 _MEMORY = re.compile(r"^--mem", re.MULTILINE)
 # Slurm appends the cause to a cancellation: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". TASK FAILURE
 # is not a useful cause, because an earlier line names the failure. The text before the stars varies with the version.
-_FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
+_CONSEQUENCE = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -44,8 +44,8 @@ class Slurm(ArrayQueueLauncher):
     Args:
         host: ``"here"`` runs the host of a training on this machine. ``"job"`` runs it as a small job of its own, for
             sites that allow no processes on login nodes. Such a job needs sbatch on the node where it runs. If it
-            reaches its own walltime, the training goes on with another one, which counts as an interruption. The host
-            of an array always runs on this machine.
+            reaches its own walltime, the training goes on with another one. This counts as an interruption once the
+            training has begun. The host of an array always runs on this machine.
         host_directives: Options of the host's job, such as ``["--partition=cpu", "--time=3-00:00:00"]``. Its partition
             and account are those of the training, and its walltime is the site's, unless options change them.
     """
@@ -54,6 +54,7 @@ class Slurm(ArrayQueueLauncher):
     title = "Slurm"
     jobqueue = "SLURM"
     single_job = True
+    away = AWAY
     arrays = SlurmArrays()
 
     host: str = "here"
@@ -151,48 +152,21 @@ class Slurm(ArrayQueueLauncher):
         A controller that does not answer is an objection too: a user who is present can try again at once, and learns
         that SLURM_CONF is wrong.
         """
-        script = self.job_script()
-        objection = _objection(script)
-        if self.host == host_job.JOB and not objection:
-            objection = _objection(host_job.script(self, Path("JOB")))
-        if objection == NO_NODES:
-            objection = self._too_few_nodes(script)
-        if not objection:
-            return None
-        if AWAY.search(objection):
-            what = f"Slurm does not answer, so it cannot check this job: {objection}"
-            fix = "Try again once `sinfo` answers. If it never does, SLURM_CONF names no running Slurm."
-            return Problem(what=what, fix=fix)
-        return Problem(
-            what=f"Slurm would refuse this job: {objection}",
-            fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
-        )
-
-    def _too_few_nodes(self, script: str) -> str:
-        """Return why no partition of a job has enough nodes of its size; an empty text if a partition has them.
-
-        Args:
-            script: The job.
-        """
-        lines = _PARTITION.findall(script)
         cores, memory_mib = self.cores if self._with_cores else 1, self.memory_gib * 1024 if self._with_memory else 0
-        counts = []
-        for name, nodes in slurm_answers.nodes(lines[-1] if lines else None).items():
-            fit = [n for n in nodes if n.cores >= cores and n.memory_mib >= memory_mib and n.gpus >= self.gpus_per_node]
-            if len(fit) >= self.nodes:
-                logger.warning("Too few nodes of the partition %s are up now. The job will wait in the queue.", name)
-                return ""
-            counts.append(f"{len(fit)} of the {len(nodes)} nodes of {name} are large enough for it")
-        return f"{NO_NODES}. {'; '.join(counts)}" if counts else NO_NODES
+        least = Node(name="", cores=cores, memory_mib=math.ceil(memory_mib), gpus=self.gpus_per_node)
+        if problem := _refusal("this job", self.job_script(), self.nodes, least):
+            return problem
+        if self.host != host_job.JOB:
+            return None
+        least = Node(name="", cores=1, memory_mib=host_job.MEMORY_MIB, gpus=0)
+        return _refusal("the job of the host", host_job.script(self, Path("JOB")), 1, least)
 
     def look(self, ids: Sequence[str]) -> str | None:
         """Return squeue's line about the jobs while the first of them waits or runs."""
-        argv = ["squeue", "-h", "-j", ",".join(ids), "-o", "%A %T (%r)"]
-        process = subprocess.run(argv, capture_output=True, text=True, check=False)
-        line = process.stdout.strip()
-        if process.returncode and "Invalid job id" not in process.stderr:
-            logger.info("Slurm does not answer: %s", process.stderr.strip())  # the controller may answer later
+        output = queries.ask(["squeue", "-h", "-j", ",".join(ids), "-o", "%A %T (%r)"], unless=UNKNOWN)
+        if output is None:
             return None
+        line = output.strip()
         return line if line and line.split()[1] in WAITING_OR_RUNNING else ""
 
     def waits(self, line: str) -> str:
@@ -217,16 +191,12 @@ class Slurm(ArrayQueueLauncher):
     def end_s(self, ids: Sequence[str]) -> float | None:
         """Return the time at which Slurm will end the job, which an administrator may change; None if unknown."""
         end_s = slurm_answers.end_s(ids)
-        rounding_s = -(seconds_of(self.walltime) or 0) % 60  # Slurm counts walltimes in whole minutes
+        rounding_s = -(self.duration_s or 0) % 60  # Slurm counts walltimes in whole minutes
         return None if end_s is None else end_s - rounding_s
-
-    def is_away(self, error: str) -> bool:
-        """Return whether a command failed only because the controller does not answer at present."""
-        return bool(AWAY.search(error))
 
     def submitted(self, job_dir: Path) -> str:
         """Return the id of the job whose submission seemed to fail, because the controller's answer was lost."""
-        return slurm_answers.job_of(str(job_dir))
+        return slurm_answers.job_of(f"{job_dir}/rlnb-") or ""  # the output of the host's own job is there too
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether a job was cancelled in the queue, or could not run at all."""
@@ -241,7 +211,7 @@ class Slurm(ArrayQueueLauncher):
                 cancellation of the whole job is a cause, and is kept.
         """
         lines = without_reports(output).splitlines()
-        return last_line("\n".join(line for line in lines if not _FOLLOWS.match(line.strip())))
+        return last_line("\n".join(line for line in lines if not _CONSEQUENCE.match(line.strip())))
 
 
 def _states(ids: Sequence[str]) -> Mapping[str, str]:
@@ -251,9 +221,42 @@ def _states(ids: Sequence[str]) -> Mapping[str, str]:
 
 def _objection(script: str) -> str:
     """Return Slurm's objection to a trial submission of a job; an empty text if there is none."""
-    argv = ["sbatch", "--test-only"]
-    try:
-        process = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=ANSWER_S, check=False)
-    except subprocess.TimeoutExpired:
-        return f"Unable to contact slurm controller within {ANSWER_S} s ({shlex.join(argv)})"
+    process = slurm_answers.sbatch(["--test-only"], script)
     return process.stderr.strip().removeprefix("allocation failure: ") if process.returncode else ""
+
+
+def _refusal(job: str, script: str, count: int, least: Node) -> Problem | None:
+    """Return Slurm's objection to a trial submission of a job; None if there is none.
+
+    Args:
+        job: The job, in words.
+        script: Its script.
+        count: Number of its nodes.
+        least: The size of each of them.
+    """
+    objection = _objection(script)
+    if objection == NO_NODES:
+        objection = _too_few_nodes(script, count, least)
+    if not objection:
+        return None
+    if AWAY.search(objection):
+        what = f"Slurm does not answer, so it cannot check {job}: {objection}"
+        fix = "Try again once `sinfo` answers. If it never does, SLURM_CONF names no running Slurm."
+        return Problem(what=what, fix=fix)
+    return Problem(
+        what=f"Slurm would refuse {job}: {objection}",
+        fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
+    )
+
+
+def _too_few_nodes(script: str, count: int, least: Node) -> str:
+    """Return why no partition of a job has enough nodes of its size; an empty text if a partition has them."""
+    lines = _PARTITION.findall(script)
+    counts = []
+    for name, nodes in slurm_answers.nodes(lines[-1] if lines else None).items():
+        fit = [n for n in nodes if all(getattr(n, size) >= getattr(least, size) for size in SIZES)]
+        if len(fit) >= count:
+            logger.warning("Too few nodes of the partition %s are up now. The job will wait in the queue.", name)
+            return ""
+        counts.append(f"{len(fit)} of the {len(nodes)} nodes of {name} are large enough for it")
+    return f"{NO_NODES}. {'; '.join(counts)}" if counts else NO_NODES

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from rlnb_dask.queues import queries
 
 WAITING_OR_RUNNING = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED")
 LIVING = (*WAITING_OR_RUNNING, "COMPLETING")
@@ -23,6 +25,8 @@ MEANINGS = {
     "between them",
 }
 """Final states of a job, in words."""
+UNKNOWN = ("Invalid job id",)
+"""What Slurm's commands print of a job that has left the queue."""
 _GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
 
 
@@ -40,10 +44,9 @@ def jobs(ids: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """Return the fields of each job that Slurm's controller remembers, by id; times are seconds since the epoch."""
     fields = {}
     for number in ids:
-        argv = ["scontrol", "--oneliner", "show", "job", number]
-        env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
-        process = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
-        pairs = dict(pair.split("=", 1) for pair in process.stdout.split() if "=" in pair)
+        argv = ["env", "SLURM_TIME_FORMAT=%s", "scontrol", "--oneliner", "show", "job", number]
+        output = queries.ask(argv, unless=UNKNOWN) or ""
+        pairs = dict(pair.split("=", 1) for pair in output.split() if "=" in pair)
         if "JobState" in pairs:
             fields[number] = pairs
     return fields
@@ -55,21 +58,42 @@ def end_s(ids: Sequence[str]) -> float | None:
     return min((float(end) for end in ends if end.isdigit()), default=None)
 
 
-def state(number: str) -> str | None:
-    """Return the state of a job in the queue: empty if it has left the queue, None if Slurm does not answer."""
-    argv = ["squeue", "-h", "-j", number, "-o", "%T"]
-    process = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if process.returncode and "Invalid job id" not in process.stderr:
-        return None
-    return process.stdout.strip()
+def states(ids: Sequence[str]) -> Mapping[str, str] | None:
+    """Return the state of each job that is in the queue, by id; None if Slurm does not answer."""
+    output = queries.ask(["squeue", "-h", "-j", ",".join(ids), "-o", "%A %T"], unless=UNKNOWN)
+    return None if output is None else dict(line.split(maxsplit=1) for line in output.splitlines() if line.strip())
 
 
-def job_of(folder: str) -> str:
-    """Return the id of this user's job whose output goes to a folder; an empty text if there is none."""
-    argv = ["squeue", "-h", "--me", "-O", "JobID:20,StdErr:4096"]
-    process = subprocess.run(argv, capture_output=True, text=True, check=False)
-    rows = (line.split(maxsplit=1) for line in process.stdout.splitlines())
-    return next((row[0] for row in rows if len(row) == 2 and row[1].startswith(f"{folder}/")), "")
+def job_of(output: str) -> str | None:
+    """Return the id of this user's job in the queue with a given output file.
+
+    Args:
+        output: Path of the file, or its beginning.
+
+    Returns:
+        The id. It is empty if there is no such job, and None if Slurm does not answer.
+    """
+    answer = queries.ask(["squeue", "-h", "--me", "-O", "JobID:20,StdErr:4096"])
+    rows = (line.split(maxsplit=1) for line in (answer or "").splitlines())
+    number = next((row[0] for row in rows if len(row) == 2 and row[1].startswith(output)), "")
+    return None if answer is None else number
+
+
+def sbatch(options: Sequence[str], script: str) -> subprocess.CompletedProcess[str]:
+    """Run sbatch with a script. The absence of an answer is an error of the command too.
+
+    Args:
+        options: Options of sbatch.
+        script: The script of a job.
+    """
+    argv = ["sbatch", *options]
+    try:
+        return subprocess.run(argv, input=script, capture_output=True, text=True, timeout=queries.ANSWER_S, check=False)
+    except subprocess.TimeoutExpired:
+        error = f"Unable to contact slurm controller within {queries.ANSWER_S} s ({shlex.join(argv)})"
+    except OSError as exc:
+        error = str(exc)
+    return subprocess.CompletedProcess(argv, 1, "", error)
 
 
 def nodes(partition: str | None) -> Mapping[str, Sequence[Node]]:
@@ -79,9 +103,8 @@ def nodes(partition: str | None) -> Mapping[str, Sequence[Node]]:
         partition: Names of partitions, separated by commas; None is the default partition.
     """
     argv = ["sinfo", "-h", "-N", "-o", "%P|%N|%c|%m|%G", *(["-p", partition] if partition else [])]
-    process = subprocess.run(argv, capture_output=True, text=True, check=False)
     sizes: dict[str, dict[str, Node]] = {}
-    for line in process.stdout.splitlines():
+    for line in (queries.ask(argv) or "").splitlines():
         name, node, cores, memory, gres = line.strip().split("|")
         if partition or name.endswith("*"):
             gpus = sum(map(int, _GPUS.findall(gres)))
