@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -16,8 +15,10 @@ from rlnb.accounting.iterations import Iterations
 from rlnb.accounting.parts import Parts
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Span
+from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.records.restarts import GIVEN_BACK
 from rlnb.records.saves import Save, saves_of
 from rlnb.spec import ENDED, Manifest, State
 from rlnb.storage import files
@@ -66,7 +67,7 @@ class Account:
     node_hours: float
     """Hours of all nodes that its jobs held."""
     gpu_hours: float
-    """Hours of all GPUs that its jobs held; 0 on CPUs."""
+    """Hours of all GPUs that its jobs held; 0 on CPUs, NaN if their number is unknown."""
     frames: float
     """Env transitions that the run kept, over all ranks; NaN for a script."""
 
@@ -91,7 +92,13 @@ class _Timeline:
 
     @property
     def interrupted(self) -> bool:
-        return self.state in ENDED and self.state != "completed"
+        return self.state in ENDED and self.state != "completed" and not self._gave_back
+
+    @property
+    def _gave_back(self) -> bool:
+        """Whether the job gave its nodes back, because the other nodes did not come in time."""
+        result = None if self.state == "lost" else self.job.result
+        return result is not None and bool(result.values.get(GIVEN_BACK))
 
 
 def account_of(record: RunRecord) -> Account | None:
@@ -108,8 +115,10 @@ def account_of(record: RunRecord) -> Account | None:
     timelines = _timelines(record, created_s, time.time(), logged)
     if not timelines:
         return None
-    for line, later in itertools.zip_longest(timelines, timelines[1:]):
+    later: _Timeline | None = None
+    for line in reversed(timelines):
         _weigh(line, later, record, logged)
+        later = _earlier_begin(line, later, record)
     held = [line.end_s - line.node_s for line in timelines]
     node_hours = sum(held) / HOUR_S * record.manifest.resources.nodes
     return Account(
@@ -193,7 +202,14 @@ def _moment(text: object) -> float | None:
 
 
 def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: Iterations) -> None:
-    """Set which part of a training's work the run kept."""
+    """Set which part of a training's work the run kept.
+
+    Args:
+        line: The training.
+        later: Of all trainings after it, the one that took the run back the furthest; None if there is none.
+        record: The run.
+        logged: Iterations of the run.
+    """
     line.kept_s, started = line.end_s, line.job.started
     if started is None or line.span is None:
         line.lost_iterations = None if record.manifest.script and line.interrupted else 0
@@ -216,6 +232,16 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
     line.kept_s = _within(line.kept_s, max(complete, default=line.kept_s), line.end_s)
 
 
+def _earlier_begin(line: _Timeline, later: _Timeline | None, record: RunRecord) -> _Timeline | None:
+    """Return the one of two trainings that began at the earlier iteration.
+
+    A training that never began has replaced nothing, unless it is the newest one, which may still begin.
+    """
+    if later is None:
+        return line
+    return line if line.job.started is not None and _first_of(line, record) <= _first_of(later, record) else later
+
+
 def _first_of(later: _Timeline, record: RunRecord) -> int:
     """Return the iteration at which a training begins, which may still wait in the queue."""
     if (started := later.job.started) is not None:
@@ -230,10 +256,8 @@ def _after_checkpoint(record: RunRecord, first: int) -> int:
 
 
 def _iteration_after(record: RunRecord, checkpoint: str) -> int:
-    """Return the iteration after that of a checkpoint, by its path; 0 if it does not exist."""
-    checkpoints = record.checkpoints
-    numbers = dict(zip(checkpoints, checkpoints.iterations, strict=True))
-    number = numbers.get(record.path / checkpoint)
+    """Return the iteration after that of a checkpoint, by its name, since the file may be deleted by now; 0 if none."""
+    (number,) = Checkpoints([record.path / checkpoint], record).iterations
     return 0 if number is None else int(number) + 1
 
 
@@ -258,7 +282,7 @@ def _parts(created_s: float, timelines: Sequence[_Timeline]) -> Parts:
         work = line.kept_s - line.begin_s
         # A backend may save before its first iteration, to compare what it restored; that is part of the start.
         saves = [save for save in line.saves or () if line.begin_s < save.end_s <= line.kept_s]
-        spent = min(work, sum(save.duration_s for save in saves))
+        spent = min(work, sum(save.duration_s for save in saves if 0 <= save.duration_s < math.inf))  # may be damaged
         recorded = recorded or line.saves is not None
         useful, saving, lost = useful + work - spent, saving + spent, lost + line.end_s - line.kept_s
         end_s = line.end_s
@@ -286,12 +310,17 @@ def _interruption(run: str, line: _Timeline) -> Interruption:
     )
 
 
-def _gpus(manifest: Manifest, timelines: Sequence[_Timeline]) -> int:
-    """Return the number of GPUs of a training: those that it reported, or before that the ranks of a GPU's device."""
+def _gpus(manifest: Manifest, timelines: Sequence[_Timeline]) -> float:
+    """Return the number of GPUs of a training: those that it reported, else those of its launcher; NaN if unknown."""
     for line in timelines:
         if line.job.started is not None:
             return sum(device.startswith("cuda") for device in line.job.started.devices)
-    return manifest.resources.world_size if manifest.resources.device.startswith("cuda") else 0
+    resources, per_node = manifest.resources, manifest.launcher_settings.get("gpus_per_node")
+    if resources.device == "cpu":
+        return 0
+    if resources.device.startswith("cuda"):
+        return resources.world_size
+    return resources.nodes * per_node if isinstance(per_node, int) else math.nan
 
 
 def _frames(timelines: Sequence[_Timeline]) -> float:

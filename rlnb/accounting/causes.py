@@ -20,15 +20,22 @@ Cause = Literal[
     "error",
 ]
 """``"process lost"``: nothing was left to write a result, since the agent or its machine died. ``"process killed"``: a
-signal ended a rank, mostly for lack of memory. ``"error"``: an exception of the task's, the library's or the user's
-code."""
+signal ended a rank, mostly for lack of memory, or a pod. ``"error"``: an exception of the task's, the library's or the
+user's code."""
 _TEXTS: tuple[tuple[Cause, str], ...] = (
     ("disk full", r"No space left"),
     ("hang", rf"^{re.escape(HANGS)}|^The worker hangs"),
-    ("preempted", r"was revoked by the queue"),
     ("process killed", r"was killed by SIG|which stands for SIG"),
 )
 """What the error of a job that failed says, by cause."""
+_INTERRUPTIONS: tuple[tuple[Cause, str], ...] = (
+    ("cancelled", r": .*was cancelled in the queue"),
+    ("walltime", r": .*has reached its (time limit|deadline)"),
+    ("process killed", r": .*has used more memory than it requested|was killed, and its cluster"),
+    ("node lost", r": .*has lost a node"),
+    ("preempted", r": .*was preempted|was revoked by the queue"),
+)
+"""What the error of a job that its cluster ended says, by cause. The queue's own word, after a colon, comes first."""
 
 
 def cause_of(result: Result | None) -> Cause:
@@ -43,5 +50,6 @@ def cause_of(result: Result | None) -> Cause:
         return "cancelled"
     if result.outcome == "timeout":
         return "walltime"
-    cause = next((cause for cause, text in _TEXTS if re.search(text, result.error)), None)
+    texts = (*_INTERRUPTIONS, *_TEXTS) if result.interrupted else _TEXTS
+    cause = next((cause for cause, text in texts if re.search(text, result.error)), None)
     return cause or ("node lost" if result.interrupted else "error")

@@ -59,7 +59,7 @@ class Row:
     node_hours: float
     """Hours of all nodes that its jobs held."""
     gpu_hours: float
-    """Hours of all GPUs that its jobs held."""
+    """Hours of all GPUs that its jobs held; NaN if their number is unknown."""
     frames: float
     """Env transitions that the run kept."""
     frames_per_gpu_hour: float
@@ -93,7 +93,7 @@ class Goodput:
     @property
     def useful_share(self) -> float:
         """Share of the wall time that was useful, 0 to 1; NaN without runs."""
-        return _share(self.parts)
+        return self.parts.useful_share
 
     @property
     def mean_s_between_interruptions(self) -> float:
@@ -108,8 +108,8 @@ class Goodput:
 
     @property
     def gpu_hours(self) -> float:
-        """Hours of all GPUs that the runs held; 0 on CPUs."""
-        return sum(account.gpu_hours for account in self.accounts)
+        """Hours of all GPUs that the runs held, as far as their number is known; 0 on CPUs."""
+        return sum(account.gpu_hours for account in self.accounts if not math.isnan(account.gpu_hours))
 
     @property
     def frames_per_gpu_hour(self) -> float:
@@ -161,19 +161,16 @@ class Goodput:
         """The parts, the interruptions and the cost of all runs together, in one line."""
         if not self.accounts:
             return "no runs with a training"
-        shares = [
-            f"{seconds / self.parts.wall_s:.0%} {name}"
-            for name, seconds in self.parts.items()
-            if seconds > 0 and self.parts.wall_s
-        ]
+        shares = ", ".join(
+            f"{seconds / self.parts.wall_s:.0%} {name}" for name, seconds in self.parts.items() if seconds > 0
+        )
+        time = f"{duration(self.parts.wall_s)}: {shares}" if shares else duration(self.parts.wall_s)
         count = len(self.interruptions)
         between = f", one every {duration(self.mean_s_between_interruptions)}" if count else ""
         cost = f"{short(self.gpu_hours)} GPU-hours" if self.gpu_hours else f"{short(self.node_hours)} node-hours"
-        rate = f", {short(self.frames_per_gpu_hour)} frames per GPU-hour" if self.gpu_hours else ""
-        return (
-            f"{counted(len(self.accounts), 'run')}, {duration(self.parts.wall_s)}: {', '.join(shares)}; "
-            f"{counted(count, 'interruption')}{between}; {cost}{rate}"
-        )
+        per_hour = self.frames_per_gpu_hour
+        rate = "" if math.isnan(per_hour) else f", {short(per_hour)} frames per GPU-hour"
+        return f"{counted(len(self.accounts), 'run')}, {time}; {counted(count, 'interruption')}{between}; {cost}{rate}"
 
     def _repr_html_(self) -> str:
         heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
@@ -226,7 +223,7 @@ def _row(account: Account) -> Row:
         state=account.state,
         wall_s=parts.wall_s,
         **{f"{name}_s": seconds for name, seconds in parts.items()},
-        goodput=_share(parts),
+        goodput=parts.useful_share,
         interruptions=len(account.interruptions),
         lost_iterations=sum(interruption.lost_iterations or 0 for interruption in account.interruptions),
         node_hours=account.node_hours,
@@ -239,11 +236,6 @@ def _row(account: Account) -> Row:
     )
 
 
-def _share(parts: Parts) -> float:
-    """Return the useful share of the wall time, 0 to 1; NaN if there is none."""
-    return parts.useful_s / parts.wall_s if parts.wall_s else math.nan
-
-
 def _cells(row: Row) -> list[str]:
     seconds = (row.wall_s, *(getattr(row, f"{name}_s") for name, _ in Parts().items()))
     return [
@@ -254,7 +246,7 @@ def _cells(row: Row) -> list[str]:
         "" if math.isnan(row.goodput) else f"{row.goodput:.0%}",
         str(row.interruptions or ""),
         str(row.lost_iterations or ""),
-        short(row.gpu_hours) if row.gpu_hours else "",
+        short(row.gpu_hours) if row.gpu_hours > 0 else "",
         *("" if math.isnan(value) else short(value) for value in (row.frames_per_gpu_hour, row.cpu_cores)),
         "" if math.isnan(row.gpu_percent) else f"{row.gpu_percent:.0f}",
         short(row.disk_bytes / 1e6),

@@ -35,6 +35,11 @@ class Parts:
         """The sum of the parts."""
         return sum(value for _, value in self.items() if not math.isnan(value))
 
+    @property
+    def useful_share(self) -> float:
+        """Share of the wall time that was useful, 0 to 1; NaN if there is none."""
+        return self.useful_s / self.wall_s if self.wall_s else math.nan
+
     def items(self) -> list[tuple[str, float]]:
         """Return the name of each part without its unit, and its seconds."""
         return [(field.name.removesuffix("_s"), getattr(self, field.name)) for field in dataclasses.fields(self)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -33,13 +34,16 @@ def goodput(
     import rlnb
     from rlnb.display.table import duration, short
 
+    filters = {"--path": path, "--task": task, "--library": library, "--state": state, "--tag": tag, "--since": since}
+    if ids and (names := [name for name, value in filters.items() if value]):
+        raise rlnb.RlnbError(f"{', '.join(names)} selects runs, and so do ids of runs. Use either of them.")
     if ids:
         runs = rlnb.Runs([rlnb.get_run(id) for id in ids])
     else:
         runs = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since)
     result = rlnb.goodput(runs)
-    rows = [dataclasses.asdict(row) for row in result.rows()]
     if as_json:
+        rows = [dataclasses.asdict(row) for row in result.rows()]
         interruptions = [dataclasses.asdict(interruption) for interruption in result.interruptions]
         return screen.print_json({"runs": rows, "interruptions": interruptions})
     parts = [name for name, _ in result.parts.items()]
@@ -47,13 +51,13 @@ def goodput(
         ["run", "wall", *parts, "goodput", "GPU-hours", "node-hours"],
         [
             [
-                row["run"],
-                *(duration(row[f"{name}_s"]) if row[f"{name}_s"] > 0 else "" for name in ("wall", *parts)),
-                f"{row['goodput']:.0%}",
-                short(row["gpu_hours"]) if row["gpu_hours"] else "",
-                short(row["node_hours"]),
+                account.run,
+                *(duration(s) if s > 0 else "" for s in (account.parts.wall_s, *(s for _, s in account.parts.items()))),
+                "" if math.isnan(account.parts.useful_share) else f"{account.parts.useful_share:.0%}",
+                short(account.gpu_hours) if account.gpu_hours > 0 else "",
+                short(account.node_hours),
             ]
-            for row in rows
+            for account in result.accounts
         ],
     )
     _print_interruptions(result.interruptions)

@@ -36,10 +36,14 @@ def render(request: Request) -> str:
 
 def _parameters(request: Request) -> Mapping[str, str]:
     problems = [
-        Problem(what=f"env: {name}={value!r} has a comma, which the client takes for the next variable.")
+        Problem(what=f"env: {name}={value!r} has a comma or a quotation mark, which the client would misread.")
         for name, value in request.pod_env.items()
-        if "," in value
+        if "," in value or '"' in value
     ]
+    if not request.template.get("workspace_id"):
+        problems.append(
+            Problem(what="dlc needs the id of the workspace of PAI.", fix='template={"workspace_id": "12345"}')
+        )
     problems += [
         Problem(what=f"template: {name}={value!r} is not text or a number.", fix='template={"workspace_id": "12345"}')
         for name, value in request.template.items()

@@ -10,8 +10,12 @@ from rlnb.spec import Json
 
 STORAGE = "64Gi"
 """Disk of each task; its results are on the mounted folder."""
-KILLED = "137"
-"""Exit status of a task whose memory ran out. OSMO starts it again, and the other tasks wait for it."""
+RESCHEDULED = "137,3001-3004,3006"
+"""Exit statuses of a task that OSMO starts again, while the other tasks wait for it.
+
+The memory of the task ran out (137), the service failed or could not start it (3001 to 3003), or the task was evicted
+(3004) or preempted (3006). By default, OSMO starts only a preempted task again (its guide, "Exit Actions").
+"""
 
 
 def render(request: Request) -> str:
@@ -54,5 +58,5 @@ def _task(request: Request, node: int) -> Json:
         "environment": request.pod_env,
         **({"credentials": credentials} if credentials else {}),
         "volumeMounts": [f"{request.root}:{request.root}", *shm],
-        "exitActions": {"RESCHEDULE": KILLED},
+        "exitActions": {"RESCHEDULE": RESCHEDULED},
     }

@@ -8,6 +8,8 @@ from rlnb.manifests.request import Request
 
 _PORTS = "20000 + SLURM_JOB_ID % 20000"
 """Rendezvous port. Two jobs of different users may share a node."""
+_CORES = "${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}"
+"""Cores of each task. From Slurm 22.05 on, srun does not take them over from the job, and would give a task one."""
 
 
 def render(request: Request) -> str:
@@ -22,7 +24,7 @@ def render(request: Request) -> str:
         *(f"export {name}={shlex.quote(value)}" for name, value in env.items()),
         'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
         f"export MASTER_PORT=$(({_PORTS})) WORLD_SIZE=$SLURM_NNODES",
-        f"srun --kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec \"$@\"' rlnb {shlex.join(request.argv)}",
+        f"srun {_CORES} --kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec \"$@\"' rlnb {shlex.join(request.argv)}",
     ]
     return "\n".join(lines) + "\n"
 

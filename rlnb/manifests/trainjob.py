@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rlnb.errors import CheckError, Problem
 from rlnb.manifests.documents import Document, merged, yaml
 from rlnb.manifests.kubernetes import ANNOTATIONS, env_of, labels_of, mounts_of, resources_of, volumes_of
 from rlnb.manifests.request import Request
+from rlnb.spec import Json
 
 RUNTIME = "torch-distributed"
 """Runtime that Kubeflow installs for every namespace. It sets torchrun's variables, which count nodes."""
@@ -20,6 +21,8 @@ PATCHES = frozenset(
     }
 )
 """Fields of a pod that a TrainJob may change in its runtime."""
+CONTAINER_PATCHES = frozenset({"name", "env", "securityContext", "volumeMounts"})
+"""Fields of a container, or of an init container, that it may change."""
 
 
 def render(request: Request) -> str:
@@ -65,13 +68,20 @@ def document(request: Request) -> Document:
 
 def _check(request: Request) -> None:
     spec = request.template.get("spec")
-    problems = [
-        Problem(
-            what=f"template: a TrainJob cannot change {name!r} of a pod.",
-            fix=f"Change it in the runtime, or use one of {', '.join(sorted(PATCHES))}.",
-        )
-        for name in (spec if isinstance(spec, Mapping) else ())
-        if name not in PATCHES
-    ]
+    problems = [*_problems(spec, "pod", PATCHES)]
+    for kind in ("containers", "initContainers"):
+        containers = spec.get(kind) if isinstance(spec, Mapping) else None
+        for container in containers if isinstance(containers, list | tuple) else ():
+            problems += _problems(container, "container", CONTAINER_PATCHES)
     if problems:
         raise CheckError(f"trainjob of {request.manifest.run_id}", problems)
+
+
+def _problems(changes: Json, whose: str, fields: frozenset[str]) -> Iterator[Problem]:
+    """Yield a problem for each change of a field that a TrainJob cannot change."""
+    for name in changes if isinstance(changes, Mapping) else ():
+        if name not in fields:
+            yield Problem(
+                what=f"template: a TrainJob cannot change {name!r} of a {whose}.",
+                fix=f"Change it in the runtime, or use one of {', '.join(sorted(fields))}.",
+            )

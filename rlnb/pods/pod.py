@@ -8,6 +8,7 @@ training from the last checkpoint, and all pods take their places in it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -71,7 +72,10 @@ def start(run_dir: Path, environ: Mapping[str, str]) -> int:
 
 
 def _refuse(job: JobDir, error: str, node: int | None) -> None:
-    if node == 0 and not files.there(job.running()):
+    """Record the reason of a pod. One of a node that has started is a further pod, and does not speak for that node."""
+    if node is not None and files.there(job.running(node)):
+        node = None
+    if node == 0:
         files.write_once(job.result, Result(outcome="failed", error=error, ended=files.now()), job.reserve)
     else:
         refusals.write(job, error, node)
@@ -112,7 +116,9 @@ class Pod:
         """Run the agent of this node to the end of the job, or end the job if an earlier start of this pod is dead."""
         if files.there(self.job.running(member.node)):
             return self._end_of_earlier(member)
-        check_master(member, self._over)
+        check_master(member, lambda: self._signalled() or self._over())
+        if self._signalled():  # by now the handler of the earlier job's agent has heard it
+            return
         self._agent = Agent(self.job, self._command(), member, revocable=True)
         self._agent.run(lambda command: spawn(command, self.job.log(member.node)))
 
@@ -206,17 +212,23 @@ class Pod:
         if following := self.job.sibling(self.job.successor_name()):
             return following
         self._keep_heartbeat(0)
-        record = RunRecord(run_dir_of(self.job.path).path)
-        following = go_on(self.job, record, restart=self._interruptions(), max_restarts=self._most_restarts)
+        reason = "No iterations are left."
+        try:
+            record = RunRecord(run_dir_of(self.job.path).path)
+            following = go_on(self.job, record, restart=self._interruptions(), max_restarts=self._most_restarts)
+        except RlnbError as exc:
+            following, reason = None, str(exc)
         if following is None:
-            refusals.write(self.job, "No iterations are left.", 0)  # the other pods wait for this node
+            sys.stderr.write(f"rlnb.pods: The training does not go on: {reason}\n")
+            refusals.write(self.job, reason, 0)  # the other pods wait for this node
         return following
 
     def _keep_heartbeat(self, node: int) -> None:
         """Show that this pod waits to go on; see :meth:`rlnb.launch.injected.InjectedLauncher.alive`."""
         if time.monotonic() - self._beat > BEAT_S:
             self._beat = time.monotonic()
-            self.job.alive(node).touch()
+            with contextlib.suppress(OSError):  # a full disk must not end the wait
+                self.job.alive(node).touch()
 
     def _signalled(self) -> bool:
         return self._agent is not None and self._agent.signalled

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+GIVEN_BACK = "given_back"
+"""Key among the values of a result: the job gave its nodes back before it trained, which is no interruption."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Restart:

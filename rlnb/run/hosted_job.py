@@ -13,6 +13,7 @@ from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.records.restarts import GIVEN_BACK
 from rlnb.records.submission import Submission
 from rlnb.records.waits import WaitsWriter
 from rlnb.run.interruption import has_saved, rest_of
@@ -25,8 +26,6 @@ NO_PROGRESS = (
     "No checkpoint was written before the end of the walltime, so a further job would get no further. Use a longer "
     "walltime, or save more often"
 )
-GIVEN_BACK = "given_back"
-"""Key among the values of a result."""
 
 
 class HostedJob:

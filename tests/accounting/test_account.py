@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -13,12 +14,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 import psutil
 import pytest
 
 import rlnb
-from rlnb.accounting.account import Account, account_of
+from rlnb.accounting.account import Account, _gpus, account_of
+from rlnb.records.options import TrainOptions
+from rlnb.records.saves import append, saves_of
+from rlnb.spec import Job, Manifest, Resources, Task
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
 
 ITERATION_S = 0.3
 """Seconds of an iteration, longer than the echo library keeps a scalar in memory."""
@@ -159,8 +166,47 @@ def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_
     assert result.frames == 6 * FRAMES
     assert result.gpu_hours == 0.0
     assert result.node_hours * 3600 == pytest.approx(result.held_s)
+    (save, *_) = saves_of(run.jobs[0].folder) or ()
+    for duration_s in (-1e6, math.inf, math.nan):  # a damaged record
+        append(run.jobs[0].folder, dataclasses.replace(save, duration_s=duration_s))
+    assert account(run).parts == result.parts
     for job in run.jobs:  # a run of an older version, which did not record its checkpoints
         job.folder.saves.unlink()
     parts = account(run).parts
     assert math.isnan(parts.checkpointing_s)
     assert parts.wall_s == pytest.approx(result.parts.wall_s)
+
+
+def test_a_job_that_gave_its_nodes_back_is_no_interruption(echo_root: object) -> None:
+    run = echo(launcher=rlnb.injected())  # type: ignore[attr-defined]
+    rlnb.HostedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", given_back=True)
+    result = account(run)
+    assert result.interruptions == ()
+    assert result.parts.lost_s == 0.0
+
+
+def test_a_training_that_waits_to_go_on_keeps_the_work_although_its_checkpoint_was_deleted(echo_root: object) -> None:
+    run = echo(max_iterations=6, agent={"iteration_s": 0.02}).wait(WITHIN_S)
+    following = run.record.folder.next_job("train")
+    options = TrainOptions(checkpoint="logs/model_4.json", max_iterations=8)
+    files.write_once(following.job, Job(kind="train", options=to_json(options)))
+    (run.path / "logs" / "model_4.json").unlink(missing_ok=True)
+    assert account(rlnb.Run(run.path)).frames == 5 * FRAMES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gpus"),
+    [
+        ({"device": "cpu"}, 0),
+        ({"device": "cuda", "nodes": 2, "nproc_per_node": 4}, 8),
+        ({"device": "auto", "nodes": 2}, math.nan),
+    ],
+)
+def test_before_the_first_iteration_the_number_of_gpus_is_that_of_the_request(
+    arguments: dict[str, Any], gpus: float
+) -> None:
+    resources = Resources(**arguments)
+    manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="echo", resources=resources)
+    assert _gpus(manifest, []) == pytest.approx(gpus, nan_ok=True)
+    asked = dataclasses.replace(manifest, launcher_settings={"gpus_per_node": 4})
+    assert _gpus(asked, []) == (gpus if resources.device != "auto" else 8)

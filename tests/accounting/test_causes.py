@@ -36,6 +36,15 @@ LOG = Path("/nowhere/node0.log")
             "preempted",
         ),
         (
+            Result(
+                outcome="failed",
+                error="node 0 (a) was killed, and its cluster has started it again",
+                values={"interrupted": True},
+            ),
+            "process killed",
+        ),
+        (Result(outcome="failed", error="ValueError: the robot: it was preempted"), "error"),
+        (
             Result(outcome="failed", error="node 1 (b) is lost: it is down", values={"interrupted": True}),
             "node lost",
         ),
@@ -44,3 +53,26 @@ LOG = Path("/nowhere/node0.log")
 )
 def test_a_result_has_one_cause(result: Result | None, cause: str) -> None:
     assert cause_of(result) == cause
+
+
+REVOKED = "node 0 (a) was revoked by the queue: preempted, requeued, or past its walltime"
+LOST = "node 1 (b) is lost: it is down, or its queue has ended the job"
+
+
+@pytest.mark.parametrize("guess", [REVOKED, LOST])
+def test_the_cause_that_slurm_names_is_the_cause(guess: str) -> None:
+    with_cause = pytest.importorskip("rlnb_dask.causes").with_cause
+    meanings = pytest.importorskip("rlnb_dask.queues.slurm_answers").MEANINGS
+    errors = {state: with_cause(guess, f"Slurm's job 7 {meaning}") for state, meaning in meanings.items()}
+    assert {
+        state: cause_of(Result(outcome="failed", error=error, values={"interrupted": True}))
+        for state, error in errors.items()
+    } == {
+        "CANCELLED": "cancelled",
+        "PREEMPTED": "preempted",
+        "TIMEOUT": "walltime",
+        "NODE_FAIL": "node lost",
+        "OUT_OF_MEMORY": "process killed",
+        "DEADLINE": "walltime",
+        "COMPLETED": "preempted" if guess == REVOKED else "node lost",
+    }

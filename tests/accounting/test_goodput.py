@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.accounting.goodput import MOST_ROWS, Row
+from rlnb.accounting.goodput import Goodput, Row
 from rlnb.spec import Result
 from rlnb.storage import files
 
@@ -76,15 +77,27 @@ def test_a_single_run_and_no_run_have_a_goodput_too(runs: rlnb.Runs) -> None:
     assert len(empty.interruptions_table()) == 0
 
 
-def test_a_damaged_run_hides_no_other(
-    runs: rlnb.Runs, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_run_hides_no_other(runs: rlnb.Runs, caplog: pytest.LogCaptureFixture) -> None:
     damaged = runs[0].path.with_name("damaged")
     shutil.copytree(runs[0].path, damaged)
     (damaged / "manifest.json").write_text("{")
     assert len(rlnb.goodput([rlnb.Run(damaged), *runs]).accounts) == 2
     assert "damaged is not in the sum" in caplog.text
     shutil.rmtree(damaged)
+
+
+def test_a_notebook_shows_a_bounded_number_of_runs(runs: rlnb.Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlnb.accounting.goodput.MOST_ROWS", 1)
-    assert MOST_ROWS == 100
-    assert "the first 1 shown" in rlnb.goodput(runs)._repr_html_()
+    html = rlnb.goodput(runs)._repr_html_()
+    assert "the first 1 shown" in html
+    assert runs[1].id + "<" not in html
+
+
+def test_a_cost_that_is_unknown_is_not_in_the_text(runs: rlnb.Runs) -> None:
+    known = rlnb.goodput(runs).accounts[0]
+    script = dataclasses.replace(known, gpu_hours=2.0, frames=math.nan)
+    assert "2 GPU-hours" in Goodput((script,)).summary
+    assert "nan" not in Goodput((script,)).summary
+    unknown = dataclasses.replace(known, gpu_hours=math.nan)
+    assert Goodput((script, unknown)).gpu_hours == 2.0
+    assert "nan" not in repr(Goodput((unknown,))) + Goodput((unknown,))._repr_html_()

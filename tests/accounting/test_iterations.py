@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.accounting.account import account_of
 from rlnb.accounting.iterations import Iterations
 
 
@@ -25,6 +26,15 @@ def test_each_job_has_its_own_iterations(root: Path) -> None:
     assert logged.time_s(second, 5) > logged.time_s(first, 7)  # type: ignore[operator]
     assert logged.last_s(second) == logged.time_s(second, 11)
     assert logged.first_s(second.start_time) == logged.time_s(second, 5)
+
+
+def test_a_third_job_replaces_the_work_of_both_before_it(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=8, agent={"iteration_s": 0.01}).wait(60)
+    run.resume(max_iterations=12).wait(60)
+    run.resume(max_iterations=14, checkpoint="model_4.json").wait(60)
+    account = account_of(run.record)
+    assert account is not None
+    assert account.frames == 14 * 64, "it began at iteration 5, the second job at 8"
 
 
 def test_a_run_without_scalars_has_no_iterations(root: Path) -> None:

@@ -10,6 +10,8 @@ from rlnb.accounting.parts import Parts, total
 def test_the_wall_time_is_the_sum_of_the_parts() -> None:
     parts = Parts(waiting_s=1.0, starting_s=2.0, useful_s=3.0, lost_s=4.0, restarting_s=5.0, idle_s=6.0)
     assert parts.wall_s == 21.0, "seconds that were not recorded are part of the useful ones"
+    assert parts.useful_share == 3 / 21
+    assert math.isnan(Parts().useful_share)
     assert [name for name, _ in parts.items()] == [
         "waiting",
         "starting",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -37,3 +38,18 @@ def test_goodput_prints_the_parts_the_interruptions_and_the_sum(invoke: Invoke, 
 
 def test_goodput_of_no_runs_says_so(invoke: Invoke) -> None:
     assert "no runs with a training" in invoke("goodput").stdout
+
+
+def test_ids_and_filters_together_are_refused(invoke: Invoke) -> None:
+    result = invoke("goodput", "some-run", "--tag", "bad", "--library", "echo")
+    assert result.exit_code == 2
+    assert "--library, --tag selects runs, and so do ids of runs. Use either of them." in result.output
+
+
+def test_a_run_that_has_just_been_made_has_no_share(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", launcher=rlnb.injected())  # type: ignore[attr-defined]
+    monkeypatch.setattr(time, "time", run.created.timestamp)
+    text = invoke("goodput").stdout
+    assert run.id in text
+    assert "nan" not in text
+    assert ": ;" not in text

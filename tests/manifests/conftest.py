@@ -50,6 +50,8 @@ def request_of() -> Callable[..., Request]:
             asset_root=arguments.pop("asset_root", None),
         )
         defaults = {name: ARGUMENTS[name] for name in USED.get(form, ())}
+        if form == "dlc":
+            arguments["template"] = {"workspace_id": "12345", **arguments.get("template", {})}
         path = Path("/mnt/workspace/rlnb-runs/runs") / RUN_ID
         return Request(path=path, manifest=manifest, form=form, **{**defaults, **arguments})
 

@@ -56,6 +56,11 @@ def test_comments_name_the_fields_of_the_console(request_of: Make) -> None:
 
 
 def test_values_that_the_client_would_misread_are_refused(request_of: Make) -> None:
-    with pytest.raises(rlnb.CheckError, match="2 problems") as caught:
-        dlc.render(request_of("dlc", env={"A": "1,2"}, template={"tags": ["x"]}))
-    assert "has a comma" in str(caught.value)
+    with pytest.raises(rlnb.CheckError, match="3 problems") as caught:
+        dlc.render(request_of("dlc", env={"A": "1,2", "B": 'say "a"'}, template={"tags": ["x"]}))
+    assert "A='1,2' has a comma or a quotation mark" in str(caught.value)
+
+
+def test_a_command_without_a_workspace_is_refused(request_of: Make) -> None:
+    with pytest.raises(rlnb.CheckError, match=r'template=\{"workspace_id": "12345"\}'):
+        dlc.render(request_of("dlc", template={"workspace_id": ""}))

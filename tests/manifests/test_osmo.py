@@ -39,7 +39,7 @@ def test_its_tasks_form_a_group_and_connect_to_its_first_task(request_of: Make) 
     assert task["environment"] == {"OMP_NUM_THREADS": "8", "NCCL_DEBUG": "WARN"}
     assert task["credentials"] == {"wandb": {"WANDB_API_KEY": "api-key"}}
     assert task["volumeMounts"] == ["/mnt/workspace/rlnb-runs:/mnt/workspace/rlnb-runs", "/dev/shm"]
-    assert task["exitActions"] == {"RESCHEDULE": "137"}
+    assert task["exitActions"] == {"RESCHEDULE": "137,3001-3004,3006"}
 
 
 def test_the_template_is_merged_into_the_workflow(request_of: Make) -> None:

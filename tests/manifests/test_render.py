@@ -45,8 +45,8 @@ def test_every_form_is_rendered_from_a_run(root: Path) -> None:
     run = made(nproc_per_node=8)
     for form in FORMS:
         pods = {name: "x" for name in ("image", "claim") if name in USES[form]}
-        template = {"resources": {"accelerators": "H100:8"}} if form == "skypilot" else None
-        text = rlnb.render(run, form, **pods, template=template)  # type: ignore[arg-type]
+        template = {"skypilot": {"resources": {"accelerators": "H100:8"}}, "dlc": {"workspace_id": "12345"}}
+        text = rlnb.render(run, form, **pods, template=template.get(form))  # type: ignore[arg-type]
         assert f"-m rlnb.pods {run.path}" in re.sub(r"\n\s+- ", " ", text), form
 
 

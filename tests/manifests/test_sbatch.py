@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
+import pytest
+
 from rlnb.manifests import sbatch
 from rlnb.manifests.request import Request
 
@@ -26,7 +28,8 @@ export OMP_NUM_THREADS=4
 export NOTE='two words'
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000)) WORLD_SIZE=$SLURM_NNODES
-srun --kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec "$@"' rlnb '/my env/python' -m rlnb.pods """
+srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} \
+--kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec "$@"' rlnb '/my env/python' -m rlnb.pods """
 
 
 def test_it_sets_node_master_time_and_a_port_of_the_job(request_of: Callable[..., Request]) -> None:
@@ -45,7 +48,19 @@ def test_it_sets_node_master_time_and_a_port_of_the_job(request_of: Callable[...
 
 def test_without_arguments_the_sites_defaults_apply(request_of: Callable[..., Request]) -> None:
     text = sbatch.render(request_of("sbatch", device="cpu"))
-    assert not [word for word in ("gpus", "--mem", "--cpus", "--time", "--partition", "OMP") if word in text]
+    options = [line for line in text.splitlines() if line.startswith("#SBATCH")]
+    assert not [word for word in ("gpus", "--mem", "--cpus", "--time", "--partition") if word in "".join(options)]
+    assert "OMP" not in text
+
+
+@pytest.mark.parametrize(("cores", "option"), [({"SLURM_CPUS_PER_TASK": "8"}, ["--cpus-per-task=8"]), ({}, [])])
+def test_each_node_gets_the_cores_of_the_job(
+    request_of: Callable[..., Request], cores: dict[str, str], option: list[str]
+) -> None:
+    line = sbatch.render(request_of("sbatch")).splitlines()[-1]
+    script = f"srun() {{ printf '%s\\n' \"$@\"; }}\n{line}"
+    argv = subprocess.check_output(["bash", "-c", script], env={"PATH": "/usr/bin:/bin", **cores}, text=True)
+    assert argv.splitlines()[: len(option) + 1] == [*option, "--kill-on-bad-exit=1"]
 
 
 def test_bash_accepts_it_and_ports_of_jobs_differ(request_of: Callable[..., Request]) -> None:

@@ -64,6 +64,14 @@ def test_a_field_that_a_trainjob_cannot_change_is_refused(request_of: Make) -> N
         trainjob.render(request_of("trainjob", template={"spec": {"hostNetwork": True}}))
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_a_field_of_a_container_that_a_trainjob_cannot_change_is_refused(request_of: Make, kind: str) -> None:
+    template = {"spec": {kind: [{"name": "node", "imagePullPolicy": "Always", "env": []}]}}
+    with pytest.raises(rlnb.CheckError, match="'imagePullPolicy' of a container") as caught:
+        trainjob.render(request_of("trainjob", template=template))
+    assert "'env'" not in str(caught.value)
+
+
 def test_the_fields_that_it_may_change_are_those_of_kubeflow(crds: dict[str, Any]) -> None:
     schema = crds["TrainJob"]["properties"]["spec"]["properties"]["runtimePatches"]["items"]
     for name in ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"):
@@ -72,3 +80,5 @@ def test_the_fields_that_it_may_change_are_those_of_kubeflow(crds: dict[str, Any
     for name in ("template", "spec", "template", "spec"):
         schema = schema["properties"][name]
     assert set(schema["properties"]) == trainjob.PATCHES
+    for kind in ("containers", "initContainers"):
+        assert set(schema["properties"][kind]["items"]["properties"]) == trainjob.CONTAINER_PATCHES

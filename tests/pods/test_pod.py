@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,8 +19,12 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.pods.pod import newest_training
-from rlnb.records.layout import RunDir
+from rlnb.node.agent import Agent
+from rlnb.node.peers import Member
+from rlnb.pods.pod import Pod, newest_training, start
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.spec import Command, Manifest, Task
+from rlnb.storage import files
 
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
 CAN_NAME = os.geteuid() == 0 and shutil.which("unshare") is not None
@@ -178,6 +183,35 @@ def test_a_second_pod_of_the_same_rank_is_refused_while_the_first_lives(pods_of:
     until(lambda: run.state == "cancelled")
 
 
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_a_second_pod_of_the_first_rank_does_not_keep_the_others_from_going_on(pods_of: Make) -> None:
+    run = made(2, max_iterations=1000, iteration_s=0.1)
+    pods = pods_of(run, 2)
+    both = [pods.start(0), pods.start(1)]
+    until(lambda: run.progress[0] >= 7)
+    assert pods.end(0)[0] == 1
+    kill(both[1])
+    both[1] = pods.start(1)
+    until(lambda: len(run.jobs) == 2 and run.state == "running")
+    run.cancel()
+    assert [pod.wait(20) for pod in both] == [0, 0]
+
+
+@pytest.mark.parametrize("variables", [{"RANK": "0"}, {"RANK": "0", "WORLD_SIZE": "4"}])
+def test_a_pod_with_the_rank_of_a_living_one_speaks_for_itself_alone(root: Path, variables: dict[str, str]) -> None:
+    run = made(2)
+    job = run.jobs[0].folder
+    files.write_once(job.running(0), {"host": "pod-0"})
+    beat = ["sh", "-c", 'while true; do touch "$1"; sleep 0.1; done', "sh", str(job.alive(0))]
+    master = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "WORLD_SIZE": "2"}
+    with subprocess.Popen(beat) as living:
+        assert start(run.path, {**master, **variables}) == 1
+        living.kill()
+    assert not files.there(job.refusal("node0")), "the other pods would read it as the end of the run"
+    assert len(run.refusals) == 1
+
+
 def test_a_pod_that_the_cluster_ends_in_order_goes_on_at_its_next_start(pods_of: Make) -> None:
     run = made(1, max_iterations=1000, iteration_s=0.1)
     pods = pods_of(run, 1)
@@ -263,6 +297,31 @@ sys.exit(main(sys.argv[1:]))
 """
     assert pods_of(run, 1).start(0, forgetful).wait(30) == 0
     assert run.state == "completed"
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Restores the handlers of the signals that an agent handles."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_a_signal_between_two_trainings_ends_the_pod(root: Path, handlers: None) -> None:
+    run = made(1)
+    job = run.jobs[0].folder
+    pod = Pod(run.record.manifest, job)
+    pod._agent = Agent(job, Command(argv=("true",)), revocable=True)  # that of the training before
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert pod.run(Member()) == 1, "so that the cluster starts it again"
+    assert not files.there(job.running())
+
+
+def test_a_pod_waits_on_although_its_heartbeat_cannot_be_written(tmp_path: Path) -> None:
+    manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="echo")
+    Pod(manifest, JobDir(tmp_path / "away"))._keep_heartbeat(0)
 
 
 def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
