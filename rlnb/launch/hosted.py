@@ -109,12 +109,19 @@ class HostedLauncher:
 
         A living host polls for the cancel file itself. A signal could arrive before its handler is installed.
         """
-        alive = self.alive(handle, job_dir)
-        if alive is None:  # the host may live on another machine
-            alive = age_s(JobDir(job_dir).host_alive) < SILENT_AFTER_S
-        if not alive:
+        if not self.host_lives(self.alive(handle, job_dir), job_dir):
             ids = (files.read_json(JobDir(job_dir).submitted, files.RECORD_BYTES) or {}).get("jobs")
             self.withdraw(job_dir, [str(number) for number in ids] if isinstance(ids, list) else [])
+
+    def host_lives(self, alive: bool | None, job_dir: Path) -> bool:
+        """Return whether the host of a job lives.
+
+        Args:
+            alive: The same, as far as this machine can tell; None if the host may live on another machine, so that its
+                heartbeat decides.
+            job_dir: Folder of the job.
+        """
+        return age_s(JobDir(job_dir).host_alive) < SILENT_AFTER_S if alive is None else alive
 
     def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
         """Take a job whose host is gone out of the cluster's queue. A launcher without a queue has nothing to do.

@@ -64,9 +64,11 @@ class HostedJob:
 
     @property
     def save_s(self) -> float:
-        """Seconds that a cancellation gives the training to save; 0 without a cancellation."""
-        request = files.read_json(self._folder.cancel) or {}
-        return float(str(request.get("save_s", 0.0)))
+        """Seconds that the cancellation gives the training to save a checkpoint; 0 without one, or if it is damaged."""
+        try:
+            return float((files.read_json(self._folder.cancel) or {}).get("save_s", 0.0))  # type: ignore[arg-type]
+        except (RlnbError, TypeError, ValueError):
+            return 0.0
 
     @property
     def result(self) -> Result | None:

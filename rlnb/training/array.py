@@ -48,7 +48,7 @@ def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None)
     """
     plans = [make_plan(request) for request in requests]
     launcher = plans[0].launcher
-    problems = dict.fromkeys([*array_problems(launcher, len(plans)), *_further(launcher, requests)])
+    problems = dict.fromkeys([*array_problems(launcher, len(plans)), *_further(requests)])
     problems |= dict.fromkeys(problem for plan in plans for problem in plan.problems)
     if problems or not has_arrays(launcher):
         raise CheckError(f"array of {plans[0].manifest.task.id} with {plans[0].manifest.library}", [*problems])
@@ -59,7 +59,7 @@ def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None)
     return runs
 
 
-def _further(launcher: Launcher, requests: Sequence[TrainRequest]) -> Iterator[Problem]:
+def _further(requests: Sequence[TrainRequest]) -> Iterator[Problem]:
     """Yield a problem if a training has another launcher, whose job script would differ."""
-    if any(request.launcher is not launcher for request in requests):
+    if any(request.launcher is not requests[0].launcher for request in requests):
         yield Problem(what="The trainings of an array have several launchers.", fix="Use the same launcher for all.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlnb.contracts import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, RlnbError
-from rlnb.records.layout import HANDLE, JobDir, RunDir
+from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.run.jobs import NewJob
@@ -54,7 +54,8 @@ def create_run(
     new = _first_job(root, manifest, launcher, options)
     folder = _create(new)
     new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
-    return _run(new)
+    record = ScriptRecord if manifest.script else RunRecord
+    return Run.of(record(new.run_path, manifest))
 
 
 def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int | None) -> list[Run]:
@@ -69,12 +70,14 @@ def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int
         RlnbError: A folder could not be made, or the array could not be started. Nothing is left of any run.
     """
     new = [_first_job(plan.root, plan.manifest, launcher, plan.options) for plan in plans]
+    folders: list[Path] = []
     try:
-        folders = [_create(one).path for one in new]
+        for one in new:
+            folders.append(_create(one).path)
         handles = launcher.submit_array(folders, at_once=at_once)
     except BaseException:
-        for one in new:
-            shutil.rmtree(one.run_path, ignore_errors=True)
+        for folder in folders:  # the folder that could not be made may be another run's
+            shutil.rmtree(run_dir_of(folder).path, ignore_errors=True)
         raise
     for folder, handle in zip(folders, handles, strict=True):
         with contextlib.suppress(OSError):  # a full disk; the state follows from the heartbeat

@@ -1,4 +1,4 @@
-"""Arrays on a real Slurm: one job for all trials of a sweep, its limit, its end, and its interruptions."""
+"""Arrays on a real Slurm and a real Grid Engine: one job for all trials of a sweep, its limit and its end."""
 
 from __future__ import annotations
 
@@ -113,10 +113,25 @@ def test_an_element_that_dies_at_once_is_named_with_its_last_line(slurm: Any, cl
     wait_until(lambda: states(sweep) == ["failed", "failed"], 30)
     for run in sweep.runs:
         (name,) = run.jobs[0].submission.jobs
-        text = f"no agent was started: Slurm's job {name} is FAILED. The last line of its output: no such module"
-        assert run.result.error == text
+        text = f"no agent was started: Slurm's job {name} is FAILED. The last line of its output: "
+        assert run.result.error == f"{text}The prologue failed on {os.uname().nodename}, status 3: exit 3"
         assert "no such module" in run.logs()
         assert len(run.jobs) == 1, "a job that dies at once is not tried again"
+
+
+@pytest.mark.slow
+def test_an_array_of_grid_engine_names_the_element_that_dies_and_runs_the_others(sge: Any, clean: Path) -> None:
+    prologue = ['if [ "$SGE_TASK_ID" = 2 ]; then echo no such module >&2; exit 3; fi']
+    sweep = array("grid", 3, 3, rlnb.sge(walltime=WALLTIME, prologue=prologue), 2)
+    wait_until(lambda: sorted(states(sweep)) == ["completed", "completed", "failed"], 90)
+    (dead,) = (run for run in sweep.runs if run.state == "failed")
+    (name,) = dead.jobs[0].submission.jobs
+    assert name.endswith(".2")
+    assert f"no agent was started: Grid Engine's job {name} is done (exit status 3)" in dead.result.error
+    assert "no such module" in dead.logs()
+    assert len(dead.jobs) == 1, "a job that dies at once is not tried again"
+    assert len({run.jobs[0].submission.jobs[0].partition(".")[0] for run in sweep.runs}) == 1
+    wait_until(lambda: not hosted(sweep) and not sge.jobs(), 30)
 
 
 def test_elements_that_the_queue_took_away_go_on_in_one_further_array(slurm: Any, clean: Path) -> None:

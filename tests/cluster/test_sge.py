@@ -71,7 +71,7 @@ def test_a_job_that_grid_engine_would_refuse_is_refused_before_anything_is_writt
     for settings, objection in (
         ({"partition": "nowhere"}, 'job requests unknown queue "nowhere"'),
         ({"gpus_per_node": 1, "cpus_per_node": 1}, 'unknown resource "gpu"'),
-        ({"account": "nobody"}, 'the requested project "nobody" does not exist'),
+        ({"account": "rovers"}, 'the requested project "rovers" does not exist'),
     ):
         with pytest.raises(rlnb.CheckError, match=f"Grid Engine would refuse this job: .*{objection}"):
             echo(one_node(**settings))

@@ -49,6 +49,18 @@ def test_an_interrupted_run_is_queued_while_its_host_lives(interrupted: rlnb.Run
     assert rlnb.Run(interrupted.path).state == "timeout", "no process can continue it"
 
 
+def test_the_time_to_save_is_that_of_the_cancellation(tmp_path: Path) -> None:
+    job = rlnb.HostedJob(tmp_path / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+    assert job.save_s == 0.0
+    record = job.path / "cancel.json"
+    record.write_text(json.dumps({"save_s": 120}))
+    assert job.save_s == 120.0
+    for damaged in ("{", json.dumps({"save_s": "long"}), json.dumps({"save_s": None})):
+        record.write_text(damaged)
+        assert job.save_s == 0.0, "a damaged record must not keep the host from ending the job"
+
+
 def test_a_run_that_is_about_to_go_on_says_after_what(interrupted: rlnb.Run) -> None:
     result = interrupted.jobs[0].folder.result
     files.write_anew(result, rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))

@@ -12,6 +12,8 @@ import rlnb
 from rlnb import plugins
 from rlnb.spec import Json
 from rlnb.training.array import array_problems, train_array
+from rlnb.training.create import create_array
+from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest
 
 
@@ -74,6 +76,19 @@ def test_an_array_that_does_not_start_leaves_no_run(root: Path, launcher: Arrays
     assert [*(root / "runs").iterdir()] == []
 
 
+def test_a_run_that_exists_already_survives_an_array_that_fails(
+    root: Path, launcher: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [make_plan(request) for request in requests(launcher)]
+    other = root / "runs" / plans[1].manifest.run_id
+    other.mkdir(parents=True)
+    (other / "manifest.json").write_text("of another run")
+    with pytest.raises(rlnb.RlnbError, match="could not be made"):
+        create_array(plans, launcher, at_once=None)
+    assert [*(root / "runs").iterdir()] == [other], "only the folders of this array are removed"
+    assert (other / "manifest.json").read_text() == "of another run"
+
+
 def test_the_local_launcher_has_no_arrays() -> None:
     assert [problem.what for problem in array_problems(None, 2)] == ["The launcher local has no arrays."]
 
@@ -81,3 +96,6 @@ def test_the_local_launcher_has_no_arrays() -> None:
 def test_the_trainings_of_an_array_have_one_launcher(root: Path, launcher: Arrays) -> None:
     with pytest.raises(rlnb.CheckError, match="several launchers"):
         train_array([*requests(launcher, 1), *requests(Arrays(), 1)])
+    with pytest.raises(rlnb.CheckError) as error:
+        train_array(requests(None))
+    assert [problem.what for problem in error.value.problems] == ["The launcher local has no arrays."]

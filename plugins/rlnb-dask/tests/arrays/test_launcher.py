@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from rlnb_dask.arrays.folder import ArrayFolder
 
 import rlnb
+from rlnb.records.layout import JobDir
 
 
 def problems(launcher: rlnb.ArrayLauncher, count: int) -> list[str]:
@@ -40,13 +43,33 @@ def test_an_element_without_its_host_lives_while_the_queue_has_it(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     folder = ArrayFolder.create(tmp_path)
     jobs = [tmp_path / name for name in ("first", "second", "third")]
+    jobs[1].mkdir()
     folder.write_members(1, jobs)
     folder.write_id(1, "17")
     launcher, own = rlnb.slurm(), rlnb.slurm().own_handle()
     handle = {**own, "created_s": 1.0, "array": str(folder.path)}
     assert launcher.alive({**own, "array": str(folder.path)}, jobs[2]), "its host lives"
     assert [launcher.alive(handle, job) for job in jobs] == [True, True, False]
-    assert launcher.alive({**handle, "host": "elsewhere"}, jobs[2]) is None
+    elsewhere = {**handle, "host": "elsewhere"}
+    assert launcher.alive(elsewhere, jobs[2]) is None
+    beat = JobDir(jobs[1]).host_alive
+    beat.touch()
+    launcher.cancel(elsewhere, jobs[1])
+    assert not (tmp_path / "removed").exists(), "a host on another machine that still writes its heartbeat removes it"
+    os.utime(beat, (1.0, 1.0))
+    launcher.cancel(elsewhere, jobs[1])
+    assert (tmp_path / "removed").read_text() == "17_[1]\n"
+    (tmp_path / "removed").unlink()
     for job in jobs:
         launcher.cancel(handle, job)
     assert (tmp_path / "removed").read_text() == "17_[1]\n", "the agent of a running one finds the request itself"
+
+
+def test_an_array_whose_host_cannot_be_started_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    launcher = rlnb.slurm(walltime="01:00:00", python="/env/bin/python")
+    with pytest.raises(FileNotFoundError, match="no-python"):
+        launcher.submit_array([tmp_path / "runs" / "first" / "jobs" / "0-train"], at_once=None)
+    assert [*(tmp_path / "arrays").iterdir()] == []

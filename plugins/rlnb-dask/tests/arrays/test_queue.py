@@ -27,11 +27,11 @@ def sbatch(folder: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
 def test_a_refusal_has_the_words_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sbatch(tmp_path, monkeypatch, "echo 'Invalid qos specification' >&2; echo Exiting. >&2; exit 1")
     with pytest.raises(rlnb.RlnbError, match=r"^Invalid qos specification$") as error:
-        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", count=2, at_once=None)
+        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", name="rlnb-1", count=2, at_once=None)
     assert not isinstance(error.value, AwayError)
 
 
 def test_a_controller_that_is_away_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sbatch(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1")
     with pytest.raises(AwayError, match="Unable to contact"):
-        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", count=2, at_once=None)
+        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", name="rlnb-1", count=2, at_once=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from rlnb_dask.arrays.sge import SgeArrays, states
 
 FOLDER = Path("/runs/arrays/1")
@@ -20,9 +21,11 @@ ANSWER = """job-ID  prior   name       user         state submit/start at     qu
 
 
 def test_elements_are_counted_from_one() -> None:
-    argv = QUEUE.submit_argv(FOLDER / "element.sh", FOLDER / "1.jobs", count=40, at_once=4, outputs=FOLDER)
+    argv = QUEUE.submit_argv(
+        FOLDER / "element.sh", FOLDER / "1.jobs", name="rlnb-1", count=40, at_once=4, outputs=FOLDER
+    )
     assert argv == [
-        *("qsub", "-terse", "-t", "1-40", "-tc", "4", "-o", "/runs/arrays/1/$JOB_ID.$TASK_ID.out"),
+        *("qsub", "-terse", "-N", "rlnb-1", "-t", "1-40", "-tc", "4", "-o", "/runs/arrays/1/$JOB_ID.$TASK_ID.out"),
         *("/runs/arrays/1/element.sh", "/runs/arrays/1/1.jobs"),
     ]
     assert QUEUE.id_of("12.1-40:1\n") == "12"
@@ -35,3 +38,37 @@ def test_the_states_are_those_of_the_array() -> None:
     assert QUEUE.waits("qw")
     assert not QUEUE.waits("r")
     assert QUEUE.fault("12", "qw") == ""
+
+
+def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """Put scripts in place of Grid Engine's commands."""
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def test_the_end_of_an_element_is_that_of_the_accounting_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = 'case "$*" in "-j 12 -t 3") printf "jobnumber 12\\nfailed 0\\nexit_status 3\\n" ;; *) exit 1 ;; esac'
+    programs(tmp_path, monkeypatch, qacct=entry)
+    state = QUEUE.final("12", 2)
+    assert state == "done (exit status 3)"
+    assert QUEUE.unwanted(state)
+    assert QUEUE.unwanted("done (exit status 0)"), "its script has ended before the agent"
+    assert QUEUE.final("12", 1) == ""
+    assert not QUEUE.unwanted("killed (SIGKILL)"), "a deletion looks like a node that was taken away"
+
+
+def test_an_array_is_known_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = "<job_list><JB_job_number>12</JB_job_number><JB_name>rlnb-1</JB_name></job_list>"
+    programs(tmp_path, monkeypatch, qstat=f"echo '<job_info>{job}</job_info>'")
+    assert QUEUE.submitted("rlnb-1") == "12"
+    assert QUEUE.submitted("rlnb-2") == ""
+    programs(tmp_path, monkeypatch, qstat="echo '<job_info>'")
+    assert QUEUE.submitted("rlnb-1") is None, "the answer was cut off"
+
+
+def test_the_cause_of_an_error_state_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "error reason          4:      11/26/2026 08:17:13 [0:7286]: error: can't chdir to /nowhere"
+    programs(tmp_path, monkeypatch, qstat=f'echo "{line}"')
+    assert QUEUE.fault("12", "Eqw") == ("Grid Engine has put it into its error state: error: can't chdir to /nowhere")

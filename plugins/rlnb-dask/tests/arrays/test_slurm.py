@@ -12,16 +12,16 @@ QUEUE = SlurmArrays()
 
 def submitted(at_once: int | None) -> list[str]:
     script, members = FOLDER / "element.sh", FOLDER / "1.jobs"
-    return [*QUEUE.submit_argv(script, members, count=40, at_once=at_once, outputs=FOLDER)]
+    return [*QUEUE.submit_argv(script, members, name="rlnb-1", count=40, at_once=at_once, outputs=FOLDER)]
 
 
 def test_the_limit_is_part_of_the_array() -> None:
     output = f"{FOLDER}/%A.%a.out"
     assert submitted(4) == [
-        *("sbatch", "--parsable", "--array=0-39%4", f"--output={output}", f"--error={output}"),
+        *("sbatch", "--parsable", "--job-name=rlnb-1", "--array=0-39%4", f"--output={output}", f"--error={output}"),
         *(f"{FOLDER}/element.sh", f"{FOLDER}/1.jobs"),
     ]
-    assert submitted(None)[2] == "--array=0-39"
+    assert submitted(None)[3] == "--array=0-39"
 
 
 def test_the_id_is_that_of_the_array() -> None:
@@ -35,7 +35,8 @@ def test_elements_are_removed_with_one_command() -> None:
 
 
 def test_the_states_are_those_of_squeue() -> None:
-    assert states("0 RUNNING\n12 PENDING\n") == {0: "RUNNING", 12: "PENDING"}
-    assert states("N/A PENDING\n\n") == {}
-    assert QUEUE.waits("PENDING")
+    answer = "0 RUNNING (None)\n12 PENDING (JobArrayTaskLimit)\n"
+    assert states(answer) == {0: "RUNNING", 12: "PENDING (JobArrayTaskLimit)"}
+    assert states("N/A PENDING (Resources)\n\n") == {}
+    assert QUEUE.waits("PENDING (JobArrayTaskLimit)")
     assert not QUEUE.waits("COMPLETING")

@@ -54,3 +54,8 @@ def test_every_queue_has_a_table() -> None:
 
 def test_a_reserved_directive_is_a_problem_of_the_launcher(problems: Callable[..., str]) -> None:
     assert problems(directives=["--array=0-3"]) == "directives[0]='--array=0-3' cannot be used."
+
+
+def test_a_reason_shows_the_value_of_a_setting() -> None:
+    reasons = {reason for options in reserved.RESERVED.values() for reason in options.values()}
+    assert not [reason for reason in reasons if "=." in reason]

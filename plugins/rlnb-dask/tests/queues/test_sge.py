@@ -9,7 +9,6 @@ from collections.abc import Callable
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
-from rlnb_dask.queues import sge
 
 import rlnb
 
@@ -101,77 +100,6 @@ def test_the_sites_own_directives_may_request_cores_and_memory(
 def test_the_sites_own_shell_is_not_replaced() -> None:
     lines = rlnb.sge(walltime="01:00:00", directives=["-S /bin/zsh"]).job_script().splitlines()
     assert [line for line in lines if "-S" in line] == ["#$ -S /bin/zsh"]
-
-
-# Outputs of Son of Grid Engine 8.1.9.
-JOBS = """<?xml version='1.0'?>
-<job_info  xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd">
-  <queue_info>
-    <job_list state="running">
-      <JB_job_number>6</JB_job_number>
-      <JB_name>rlnb</JB_name>
-      <state>r</state>
-      <queue_name>main@vm</queue_name>
-    </job_list>
-  </queue_info>
-  <job_info>
-    <job_list state="pending">
-      <JB_job_number>16</JB_job_number>
-      <JB_name>rlnb</JB_name>
-      <state>Eqw</state>
-    </job_list>
-  </job_info>
-</job_info>
-"""
-IN_ERROR = """job_number:                 16
-error reason          1:      11/26/2026 08:17:13 [0:7286]: error: can't chdir to /nowhere: No such file or directory
-scheduling info:            Job is in error state
-"""
-WAITS = """job_type:                   NONE
-scheduling info:            queue instance "main@vm" dropped because it is disabled
-                            All queues dropped because of overload or full
-"""
-ACCOUNT = """==============================================================
-qname        main
-hostname     vm
-jobnumber    1
-failed       {failed}
-exit_status  {status}
-"""
-
-
-def test_the_states_of_jobs_are_read() -> None:
-    assert sge.states_of(JOBS) == {"6": "r", "16": "Eqw"}
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        (IN_ERROR, "error: can't chdir to /nowhere: No such file or directory"),
-        (WAITS, 'queue instance "main@vm" dropped because it is disabled'),
-        ("job_number:                 16\n", ""),
-    ],
-)
-def test_the_cause_of_a_wait_is_read(text: str, cause: str) -> None:
-    assert sge.cause_of(text) == cause
-
-
-@pytest.mark.parametrize(
-    ("failed", "status", "state"),
-    [
-        ("0    ", "127                 ", "done (exit status 127)"),
-        ("100 : assumedly after job", "137                 ", "killed (SIGKILL)"),
-        (
-            "37  : qmaster enforced h_rt, h_cpu, or h_vmem limit",
-            "137",
-            "ended by Grid Engine (qmaster enforced h_rt, h_cpu, or h_vmem limit)",
-        ),
-        ("25  : rescheduling", "0", "ended by Grid Engine (rescheduling)"),
-    ],
-)
-def test_the_account_of_a_job_is_read(failed: str, status: str, state: str) -> None:
-    assert sge.account_of(ACCOUNT.format(failed=failed, status=status)) == state
-    assert sge.account_of("error: job id 5 not found") is None
 
 
 def test_the_cause_of_a_refusal_is_not_the_last_line() -> None:

@@ -24,12 +24,12 @@ def address(interface: str | None) -> str:
             except OSError:  # no default route
                 return socket.gethostname()
     addresses = psutil.net_if_addrs()
-    own = [entry.address for entry in addresses.get(interface, []) if entry.family == socket.AF_INET]
-    if not own:
+    candidates = [entry.address for entry in addresses.get(interface, []) if entry.family == socket.AF_INET]
+    if not candidates:
         raise ValueError(
             f"interface={interface!r} has no IPv4 address here. Use one of {', '.join(sorted(addresses))}."
         )
-    return own[0]
+    return candidates[0]
 
 
 def free_port() -> int:

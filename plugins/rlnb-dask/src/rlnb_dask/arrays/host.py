@@ -9,7 +9,7 @@ import rlnb
 from rlnb_dask.arrays.folder import ArrayFolder
 from rlnb_dask.arrays.further import FurtherJobs
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
-from rlnb_dask.arrays.rounds import Round
+from rlnb_dask.arrays.rounds import Round, apart
 
 logger = logging.getLogger("rlnb_dask")
 
@@ -37,5 +37,6 @@ class ArrayHost:
         while jobs:
             further = FurtherJobs(self._launcher, str(self._folder.path))
             Round(self._folder, self._launcher, number, jobs, at_once=self._request.at_once, further=further).run()
-            self._folder.remove_empty_outputs()
+            with apart(self._folder.path):
+                self._folder.remove_empty_outputs()
             jobs, number = further.jobs, number + 1

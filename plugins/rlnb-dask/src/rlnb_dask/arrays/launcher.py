@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -46,16 +47,19 @@ class ArrayQueueLauncher(QueueLauncher):
     def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Any]]:
         """Start the host of an array, and return the handle of each job."""
         folder = ArrayFolder.create(job_dirs[0].parents[3])
-        folder.script.write_text(self.element_script())
-        folder.write_request(
-            ArrayRequest(
-                launcher=self.name,
-                settings=self.settings,
-                at_once=at_once,
-                job_dirs=[str(path) for path in job_dirs],
-            )
+        request = ArrayRequest(
+            launcher=self.name,
+            settings=self.settings,
+            at_once=at_once,
+            job_dirs=[str(path) for path in job_dirs],
         )
-        handle = {**ArrayHostLauncher().submit(None, folder.path), "array": str(folder.path)}
+        try:
+            folder.script.write_text(self.element_script())
+            folder.write_request(request)
+            handle = {**ArrayHostLauncher().submit(None, folder.path), "array": str(folder.path)}
+        except BaseException:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
         return [handle] * len(job_dirs)
 
     def element_script(self) -> str:
@@ -63,8 +67,8 @@ class ArrayQueueLauncher(QueueLauncher):
         arguments = self.job_arguments(self.nodes)
         job = self.job_class()("<scheduler>", name="<name>", **arguments)
         # With several nodes, the user's lines run on each of them, below srun.
-        own = self.own_prologue() if self.nodes == 1 else ()
-        prologue = [*self.site_lines("job-script-prologue"), *own, *self.exports()]
+        lines = self.own_prologue() if self.nodes == 1 else ()
+        prologue = [*self.site_lines("job-script-prologue"), *lines, *self.exports()]
         python = self.python or sys.executable
         return element_script(
             shebang=job.shebang, header=job.job_header, prologue=prologue, queue=self.arrays, python=python
@@ -84,7 +88,7 @@ class ArrayQueueLauncher(QueueLauncher):
         if "array" not in handle:
             super().cancel(handle, job_dir)
             return
-        if super().alive(handle, job_dir) is not False:
+        if self.host_lives(super().alive(handle, job_dir), job_dir):
             return
         state = self._state(handle, job_dir)
         place = ArrayFolder(Path(str(handle["array"]))).place(job_dir)

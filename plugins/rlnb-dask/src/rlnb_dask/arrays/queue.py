@@ -15,10 +15,6 @@ from rlnb import RlnbError
 logger = logging.getLogger("rlnb_dask")
 ANSWER_S = 60
 """Seconds that a queue may take to answer a command."""
-_AWAY = re.compile(
-    "unable to contact|socket timed out|temporarily unavailable|connection refused|can't connect|unable to send",
-    re.IGNORECASE,
-)
 
 
 class AwayError(RlnbError):
@@ -35,16 +31,21 @@ class ArrayQueue(ABC):
     """The queue's number of the first element."""
     variable: ClassVar[str]
     """Environment variable of an element that holds its number."""
+    account_s: ClassVar[float] = 0.0
+    """Seconds by which the queue's account of the end of an element may lag behind."""
+    away: ClassVar[re.Pattern[str]]
+    """What the queue's commands print while its controller does not answer."""
 
     @abstractmethod
     def submit_argv(
-        self, script: Path, members: Path, *, count: int, at_once: int | None, outputs: Path
+        self, script: Path, members: Path, *, name: str, count: int, at_once: int | None, outputs: Path
     ) -> Sequence[str]:
         """Return the command that submits an array and prints its id.
 
         Args:
             script: Job script of an element.
             members: File with the elements' job folders, the argument of the script.
+            name: Name of the job in the queue, which no other job has.
             count: Number of elements.
             at_once: Largest number of elements that run at once; None sets no limit.
             outputs: Folder for the elements' output, in files ``<array>.<number>.out``.
@@ -53,6 +54,10 @@ class ArrayQueue(ABC):
     @abstractmethod
     def id_of(self, answer: str) -> str:
         """Return the array's id from the output of the command that has submitted it."""
+
+    @abstractmethod
+    def submitted(self, name: str) -> str | None:
+        """Return the id of this user's array with a name: empty if there is none, None if the queue does not answer."""
 
     @abstractmethod
     def element(self, array: str, position: int) -> str:
@@ -86,42 +91,46 @@ class ArrayQueue(ABC):
         """Return the largest number of elements of an array; None if the queue sets no limit."""
         return None
 
-    def submit(self, script: Path, members: Path, *, count: int, at_once: int | None) -> str:
+    def submit(self, script: Path, members: Path, *, name: str, count: int, at_once: int | None) -> str:
         """Submit an array, and return its id.
 
         Raises:
-            AwayError: The queue's controller does not answer.
+            AwayError: The queue's controller does not answer. It may have taken the array; see :meth:`submitted`.
             RlnbError: The queue refuses the array. The message is the queue's own.
         """
-        argv = self.submit_argv(script, members, count=count, at_once=at_once, outputs=script.parent)
-        try:
-            process = run(argv)
-        except subprocess.TimeoutExpired as exc:
-            raise AwayError(f"{argv[0]} has not answered for {ANSWER_S} s") from exc
+        process = run(self.submit_argv(script, members, name=name, count=count, at_once=at_once, outputs=script.parent))
         if process.returncode == 0:
             return self.id_of(process.stdout)
         lines = [line.strip() for line in process.stderr.splitlines() if line.strip() not in ("", "Exiting.")]
-        text = " ".join(lines[-3:]) or f"{argv[0]} ended with status {process.returncode}"
-        raise AwayError(text) if _AWAY.search(text) else RlnbError(text)
+        text = " ".join(lines[-3:]) or f"{process.args[0]} ended with status {process.returncode}"
+        raise AwayError(text) if self.away.search(text) else RlnbError(text)
 
-    def remove(self, array: str, positions: Sequence[int]) -> None:
-        """Remove elements from the queue. An error is logged: the next look shows what is left."""
+    def remove(self, array: str, positions: Sequence[int]) -> bool:
+        """Remove elements from the queue; return whether its command succeeded. An error is logged."""
         try:
             process = run(self.remove_argv(array, positions))
-        except subprocess.TimeoutExpired:
-            logger.warning("the queue has not answered for %d s", ANSWER_S)
-            return
+        except AwayError as exc:
+            logger.warning("%s", exc)
+            return False
         if process.returncode:
-            logger.info("the queue says: %s", process.stderr.strip() or process.stdout.strip())
+            logger.warning("the queue says: %s", process.stderr.strip() or process.stdout.strip())
+        return process.returncode == 0
 
 
 def run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a command of a queue.
 
     Raises:
-        TimeoutExpired: The command has not ended in time.
+        AwayError: The command cannot be started, or has not ended in time.
     """
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S, check=False)
+    try:
+        return subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S, check=False
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise AwayError(f"{argv[0]} has not answered for {ANSWER_S} s") from exc
+    except OSError as exc:
+        raise AwayError(f"{argv[0]} cannot be started: {exc}") from exc
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import rlnb
@@ -25,9 +26,10 @@ BEAT_S = 15.0
 SETTLE_S = 3.0
 """Seconds that the result of an element that has left the queue may take to be visible on this machine."""
 END_S = 30.0
-"""Seconds that a cancelled run has to save and end before its element is removed from the queue."""
+"""Seconds that a cancelled run has to end, besides those to save, before its element is removed from the queue."""
 AGAIN_S, GIVE_UP_S = 10.0, 900.0
 """Seconds between two attempts to reach a queue's controller, and until the last one."""
+BEFORE, WAITED = "cancelled before it was submitted", "cancelled while it waited in the queue"
 DETAIL_LINES = 30
 """Last lines of the output of an element that ended without a result, which the result shows."""
 
@@ -62,7 +64,7 @@ class Round:
         self._removed: set[int] = set()
         self._cancel_s: dict[int, float] = {}
         self._missing_s: dict[int, float] = {}
-        self._beat_s = self._look_s = 0.0
+        self._beat_s = self._look_s = self._remove_s = 0.0
         self._line = ""
 
     def run(self) -> None:
@@ -72,6 +74,7 @@ class Round:
             return
         while self._open:
             self._beat()
+            self._end_waiting()
             self._withdraw()
             if time.monotonic() - self._look_s >= LOOK_S:
                 self._look()
@@ -82,38 +85,65 @@ class Round:
 
     def _submit(self) -> bool:
         """Submit the array; return whether the queue took it. Try again while its controller is away."""
-        self._folder.write_members(self._number, [job.path for job in self._open.values()])
-        give_up_s = time.monotonic() + GIVE_UP_S
-        while any(not job.cancelled for job in self._open.values()):
-            try:
-                self._array = self._queue.submit(
-                    self._folder.script,
-                    self._folder.members(self._number),
-                    count=len(self._open),
-                    at_once=self._at_once,
-                )
-                break
-            except rlnb.RlnbError as exc:
-                if not isinstance(exc, AwayError) or time.monotonic() > give_up_s:
-                    self._end_all("failed", f"the queue has refused the array: {exc}")
-                    return False
-                logger.info("%s; the next attempt is in %.0f s", exc, AGAIN_S)
-            self._beat()
-            time.sleep(AGAIN_S)
-        else:
-            self._end_all("cancelled", "cancelled before it was submitted")
+        try:
+            self._folder.write_members(self._number, [job.path for job in self._open.values()])
+            self._array = self._id()
+        except (OSError, rlnb.RlnbError) as exc:
+            self._end_all("failed", f"the array could not be submitted: {exc}")
             return False
-        self._folder.write_id(self._number, self._array)
+        if not self._array:
+            self._end_all("cancelled", BEFORE)
+            return False
         logger.info("submitted to the queue: array %s with %d jobs", self._array, len(self._open))
+        with apart("the id of the array"):  # without the file, only this process can find the elements
+            self._folder.write_id(self._number, self._array)
         for position, job in self._open.items():
-            job.note(queue=self._launcher.name, jobs=[self._element(position)])
+            with apart(job.path):
+                job.note(queue=self._launcher.name, jobs=[self._element(position)])
         return True
+
+    def _id(self) -> str:
+        """Return the id of the array once the queue has it; an empty text if all jobs were cancelled before.
+
+        An attempt without an answer may have succeeded. A second array would start a copy of each run, so another
+        attempt is made only once the queue says that it has no array of this name.
+
+        Raises:
+            AwayError: The queue's controller has not answered for long.
+            RlnbError: The queue refuses the array.
+        """
+        name, error = f"rlnb-{self._folder.path.name}-{self._number}", None
+        script, members = self._folder.script, self._folder.members(self._number)
+        give_up_s = time.monotonic() + GIVE_UP_S
+        while self._wanted():
+            if error is not None and time.monotonic() > give_up_s:
+                raise error
+            try:
+                count = len(self._open)
+                return self._queue.submit(script, members, name=name, count=count, at_once=self._at_once)
+            except AwayError as exc:
+                error = exc
+                logger.info("%s; the next attempt is in %.0f s", exc, AGAIN_S)
+            array = None
+            while array is None and self._wanted() and time.monotonic() <= give_up_s:
+                self._beat()
+                time.sleep(AGAIN_S)
+                array = self._queue.submitted(name)
+            if array:
+                return array
+        return ""
+
+    def _wanted(self) -> bool:
+        return any(not job.cancelled for job in self._open.values())
 
     def _end_all(self, outcome: Literal["failed", "cancelled"], error: str) -> None:
         logger.info("%s", error)
         for job in self._open.values():
-            cancelled = job.cancelled
-            job.end("cancelled" if cancelled else outcome, "cancelled before it was submitted" if cancelled else error)
+            with apart(job.path):
+                if job.cancelled:
+                    job.end("cancelled", BEFORE)
+                else:
+                    job.end(outcome, error)
         self._open.clear()
 
     def _element(self, position: int) -> str:
@@ -128,20 +158,37 @@ class Round:
             for job in (*self._open.values(), *self._further.jobs):
                 job.beat()
 
+    def _end_waiting(self) -> None:
+        """End cancelled jobs that wait for the further array."""
+        for job in [*self._further.jobs]:
+            if job.cancelled:
+                with apart(job.path):
+                    job.end("cancelled", BEFORE)
+                    self._further.jobs.remove(job)
+
     def _withdraw(self) -> None:
         """Remove the elements of cancelled jobs from the queue: those that wait at once, others if they do not end."""
-        now, positions = time.monotonic(), []
+        now = time.monotonic()
+        if now < self._remove_s:
+            return
+        positions, waiting = [], []
         for position, job in self._open.items():
             if position in self._removed or not job.cancelled:
                 continue
-            since = self._cancel_s.setdefault(position, now)
-            if not job.hosts or now - since > END_S:
-                positions.append(position)
-        if positions:
-            self._queue.remove(self._array, positions)
-            self._removed.update(positions)
-            for position in positions:
-                self._open[position].end("cancelled", "cancelled while it waited in the queue")
+            with apart(job.path):
+                since, hosts = self._cancel_s.setdefault(position, now), job.hosts
+                if not hosts or now - since > END_S + job.save_s:
+                    positions.append(position)
+                    waiting += [] if hosts else [job]
+        if not positions:
+            return
+        if not self._queue.remove(self._array, positions):
+            self._remove_s = now + LOOK_S
+            return
+        self._removed.update(positions)
+        for job in waiting:  # the agent of another one may still write its result
+            with apart(job.path):
+                job.end("cancelled", WAITED)
 
     def _look(self) -> None:
         """Ask the queue for the elements that it still has, and finish the others."""
@@ -150,15 +197,38 @@ class Round:
             return
         self._log(states.values())
         for position, job in list(self._open.items()):
-            if position in states:
-                self._missing_s.pop(position, None)
-                if fault := self._queue.fault(self._array, states[position]):
-                    job.end("failed", fault)
-                    self._queue.remove(self._array, [position])
-                continue
-            since = self._missing_s.setdefault(position, time.monotonic())
-            if job.result is not None or time.monotonic() - since >= SETTLE_S:
-                self._finish(position, job)
+            with apart(job.path):
+                if not job.path.exists():
+                    logger.warning("%s was deleted; its element is not watched any longer", job.path)
+                    del self._open[position]
+                elif position in states:
+                    self._missing_s.pop(position, None)
+                    self._seen(position, job, states[position])
+                else:
+                    self._missing(position, job)
+
+    def _seen(self, position: int, job: rlnb.HostedJob, state: str) -> None:
+        """Record why an element waits, or that it will never run."""
+        if fault := self._queue.fault(self._array, state):
+            job.end("failed", fault)
+            self._queue.remove(self._array, [position])
+        job.waits("" if fault else self._launcher.waits(f"{self._element(position)} {state}"))
+
+    def _missing(self, position: int, job: rlnb.HostedJob) -> None:
+        """Finish a job whose element has left the queue, once its result and the queue's account can be known."""
+        missing_s = time.monotonic() - self._missing_s.setdefault(position, time.monotonic())
+        if missing_s > GIVE_UP_S:  # every attempt to read or write its records has failed
+            del self._open[position]
+            return
+        job.waits("")
+        result = job.result
+        if result is None and missing_s < SETTLE_S:
+            return
+        is_known = job.cancelled or (result is not None and not result.interrupted)
+        state = "" if is_known else self._queue.final(self._array, position)
+        if is_known or result is not None or state or missing_s >= self._queue.account_s:
+            self._finish(position, job, state)
+            del self._open[position]
 
     def _log(self, states: Collection[str]) -> None:
         names = sorted(states)
@@ -169,13 +239,9 @@ class Round:
 
     # -- when one has ended
 
-    def _finish(self, position: int, job: rlnb.HostedJob) -> None:
+    def _finish(self, position: int, job: rlnb.HostedJob, state: str) -> None:
         """Write the result of an element that has none, and let its run go on if it was interrupted."""
-        del self._open[position]
         result = job.result
-        if result is not None and not result.interrupted:
-            return
-        state = self._queue.final(self._array, position)
         if result is None:
             self._explain(position, job, state)
             result = job.result
@@ -186,14 +252,16 @@ class Round:
                 logger.info("%s goes on in a further array", job.manifest.run_id)
                 return
         except rlnb.RlnbError as exc:
-            logger.info("%s does not go on: %s", job.manifest.run_id, exc)
+            logger.info("%s does not go on: %s", job.path, exc)  # its manifest may be the cause
         job.close()
 
     def _explain(self, position: int, job: rlnb.HostedJob, state: str) -> None:
         """Write the result of an element whose agent has written none: it was killed, or never started."""
-        title, name = self._launcher.title, self._element(position)
-        why = f"{title}'s job {name} is {state}" if state else f"{title} no longer lists its job {name}"
-        hosts = job.hosts
+        name, hosts = self._element(position), job.hosts
+        if job.cancelled:
+            job.end("cancelled", "cancelled; its element ended before it had saved" if hosts else WAITED)
+            return
+        why = self._launcher.meaning(name, state) if state else f"{self._launcher.title} no longer lists its job {name}"
         # A queue that does not say how a job ended gives no reason to try one again that never began.
         interrupted = not self._queue.unwanted(state) and bool(state or hosts)
         if hosts:
@@ -206,3 +274,12 @@ class Round:
         last = f". The last line of its output: {line}" if line else ", and it has printed nothing"
         detail = "\n".join(text.splitlines()[-DETAIL_LINES:])
         job.end("failed", f"no agent was started: {why}{last}", detail, interrupted=interrupted)
+
+
+@contextlib.contextmanager
+def apart(name: object) -> Iterator[None]:
+    """Log an error of one run, which must not end the host of all runs: a full disk, or a damaged record."""
+    try:
+        yield
+    except (OSError, rlnb.RlnbError) as exc:
+        logger.warning("%s: %s", name, exc)

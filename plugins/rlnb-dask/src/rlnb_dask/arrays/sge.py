@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb_dask.arrays.queue import ArrayQueue, logger, ranges, run
+from rlnb_dask.arrays.queue import ArrayQueue, ranges
+from rlnb_dask.queues import queries, sge_answers
+from rlnb_dask.queues.launcher import ACCOUNT_S
 
 
 class SgeArrays(ArrayQueue):
@@ -15,18 +15,26 @@ class SgeArrays(ArrayQueue):
 
     first = 1
     variable = "SGE_TASK_ID"
+    account_s = ACCOUNT_S
+    away = sge_answers.AWAY
 
     def submit_argv(
-        self, script: Path, members: Path, *, count: int, at_once: int | None, outputs: Path
+        self, script: Path, members: Path, *, name: str, count: int, at_once: int | None, outputs: Path
     ) -> Sequence[str]:
         """Return the qsub command."""
         limit = ["-tc", str(at_once)] if at_once else []
         output = ["-o", f"{outputs}/$JOB_ID.$TASK_ID.out"]
-        return ["qsub", "-terse", "-t", f"1-{count}", *limit, *output, str(script), str(members)]
+        return ["qsub", "-terse", "-N", name, "-t", f"1-{count}", *limit, *output, str(script), str(members)]
 
     def id_of(self, answer: str) -> str:
         """Return the id that ``qsub -terse`` prints before the numbers of the elements."""
         return answer.strip().splitlines()[-1].partition(".")[0]
+
+    def submitted(self, name: str) -> str | None:
+        """Return the id of the array with a name, from qstat."""
+        output = queries.ask(["qstat", "-xml"])
+        ids = None if output is None else sge_answers.ids_of(output)
+        return None if ids is None else ids.get(name, "")
 
     def element(self, array: str, position: int) -> str:
         """Return the name of an element, such as ``"17.4"``."""
@@ -38,29 +46,28 @@ class SgeArrays(ArrayQueue):
 
     def look(self, array: str) -> Mapping[int, str] | None:
         """Return qstat's state of each element."""
-        try:
-            process = run(["qstat", "-g", "d"])
-        except subprocess.TimeoutExpired:
-            return None
-        if process.returncode:
-            logger.info("Grid Engine does not answer: %s", process.stderr.strip())
-            return None
-        return states(array, process.stdout)
+        output = queries.ask(["qstat", "-g", "d"])
+        return None if output is None else states(array, output)
 
     def waits(self, state: str) -> bool:
         """Return whether the state has the letters of a waiting job."""
         return "qw" in state
 
+    def final(self, array: str, position: int) -> str:
+        """Return the state of an ended element in the accounting file; empty if there is none, or none yet."""
+        argv = ["qacct", "-j", array, "-t", str(position + 1)]
+        return sge_answers.account_of(queries.ask(argv, unless=("not found", "No such file")) or "") or ""
+
+    def unwanted(self, state: str) -> bool:
+        """Return whether the element has ended by itself. A deleted one looks like one whose node was taken away."""
+        return state == queries.done(0) or queries.by_itself(state)
+
     def fault(self, array: str, state: str) -> str:
         """Return the reason of an element's error state, such as Eqw."""
         if "E" not in state:
             return ""
-        try:
-            answer = run(["qstat", "-j", array]).stdout
-        except subprocess.TimeoutExpired:
-            answer = ""
-        match = re.search(r"^error reason\s+\d+:\s*(.*)", answer, re.MULTILINE)
-        return f"Grid Engine has put it into its error state: {match[1].strip() if match else state}"
+        cause = sge_answers.cause_of(queries.ask(["qstat", "-j", array], unless=("do not exist",)) or "")
+        return f"Grid Engine has put it into its error state: {cause or state}"
 
 
 def states(array: str, answer: str) -> Mapping[int, str]:

@@ -314,9 +314,9 @@ class QueueLauncher(HostedLauncher):
         """
         deadline = time.monotonic() + min(within_s, ACCOUNT_S)
         living = self.living(ids)
-        gone = [] if living is None else [number for number in ids if number not in living]
+        missing = [] if living is None else [number for number in ids if number not in living]
         while True:
-            states = {number: self.final(number) for number in gone}
+            states = {number: self.final(number) for number in missing}
             if all(states.values()) or time.monotonic() > deadline:
                 return {number: state or queries.LEFT for number, state in states.items()}
             time.sleep(0.5)

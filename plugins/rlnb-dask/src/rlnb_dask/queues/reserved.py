@@ -9,9 +9,15 @@ import re
 from collections.abc import Mapping
 
 COPIES = "It would start copies of the training. Use rlnb.sweep(...) for several runs."
-AGAIN = "A second start would be a copy of the training. rlnb resumes it in a further job: use max_restarts=."
-NODES = "rlnb sets it. Use nodes=."
-TIME = "rlnb stops the training before the end of the walltime. Use walltime=."
+AGAIN = (
+    "A second start would be a copy of the training. rlnb resumes it in a further job. Use the setting of the "
+    "launcher, such as max_restarts=3."
+)
+NODES = "rlnb sets it. Use the setting of the launcher, such as nodes=2."
+TIME = (
+    "rlnb stops the training before the end of the walltime. Use the setting of the launcher, such as "
+    'walltime="04:00:00".'
+)
 OUTPUT = "rlnb reads the job's output from its own file. Use run.logs()."
 RESERVED: Mapping[str, Mapping[str, str]] = {
     "slurm": {

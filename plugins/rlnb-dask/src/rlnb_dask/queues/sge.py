@@ -9,13 +9,13 @@ import logging
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from xml.etree import ElementTree
 
 from rlnb import Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.sge import SgeArrays
 from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument
+from rlnb_dask.queues.sge_answers import AWAY, account_of, cause_of, states_of
 
 logger = logging.getLogger("rlnb_dask")
 _CORES = re.compile(r"-pe\s")
@@ -23,11 +23,6 @@ _MEMORY = re.compile("mem|rss|virtual_free")
 _SHELL = re.compile(r"^-S\s", re.MULTILINE)
 _LAST_WORDS = re.compile(r"^(Exiting\.|verification: .*)$")
 """Lines that follow qsub's objection."""
-_FACT = re.compile(r"^(\w+)\s+(.*?)\s*$", re.MULTILINE)
-_REASON = re.compile(r"^(error reason|scheduling info)[^:\n]*:\s*(.*(?:\n\s{8,}.*)*)", re.MULTILINE)
-"""What ``qstat -j`` says about a job; each further line is indented."""
-_PREFIX = re.compile(r"^\S+ \S+ \[\S+\]: ")
-"""Date, time, user and process before the cause of an error state."""
 
 
 class Sge(ArrayQueueLauncher):
@@ -43,7 +38,7 @@ class Sge(ArrayQueueLauncher):
     jobqueue = "SGE"
     outputs = ("rlnb.o{}",)
     waiting = r"\w*q"  # such as qw and hqw
-    away = re.compile("unable to (contact|send message to) qmaster|can't connect|connection refused", re.IGNORECASE)
+    away = AWAY
     arrays = SgeArrays()
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
@@ -119,38 +114,3 @@ class Sge(ArrayQueueLauncher):
         """Return the line of an output that gives a cause, without the words that qsub appends to its objection."""
         lines = (line for line in output.splitlines() if not _LAST_WORDS.match(line.strip()))
         return super().reason("\n".join(lines))
-
-
-def states_of(xml: str) -> Mapping[str, str] | None:
-    """Return the state of each job, such as ``"qw"``, from the output of ``qstat -xml``; None if it is malformed."""
-    try:
-        jobs = ElementTree.fromstring(xml).iter("job_list")
-    except ElementTree.ParseError as exc:
-        logger.info("the queue's answer is malformed: %s", exc)
-        return None
-    return {job.findtext("JB_job_number", ""): job.findtext("state", "") for job in jobs}
-
-
-def cause_of(text: str) -> str:
-    """Return why a job does not run, from the output of ``qstat -j``: the cause of its error state before all else."""
-    reasons = dict(_REASON.findall(text))
-    lines = (reasons.get("error reason") or reasons.get("scheduling info") or "").splitlines()
-    return _PREFIX.sub("", lines[0].strip()) if lines else ""
-
-
-def account_of(text: str) -> str | None:
-    """Return the final state of a job from the output of ``qacct -j``; None without an entry.
-
-    Args:
-        text: The output. ``failed`` is a number of accounting(5) and its meaning: 0 is an end of the job by itself, 37
-            the end of its walltime, 100 a signal.
-    """
-    facts = dict(_FACT.findall(text))
-    if "exit_status" not in facts:
-        return None
-    failed = facts.get("failed", "0")
-    status = int(facts["exit_status"].split()[0])
-    if failed.split()[0] in ("0", "100"):
-        return queries.done(status)
-    meaning = failed.partition(":")[2].strip() or f"failure {failed}"
-    return f"ended by Grid Engine ({meaning})"
