@@ -223,10 +223,10 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
     if not line.interrupted and resumed is None:  # it still trains
         line.iterations = finished - first
         return
-    end = _after_checkpoint(record, first) if resumed is None else resumed
-    end = min(max(end, first), finished)
-    line.iterations, line.lost_iterations = end - first, finished - end
-    moment = logged.time_s(line.span, end - 1) if end > first else line.begin_s
+    boundary = _after_checkpoint(record, first) if resumed is None else resumed
+    boundary = min(max(boundary, first), finished)
+    line.iterations, line.lost_iterations = boundary - first, finished - boundary
+    moment = logged.time_s(line.span, boundary - 1) if boundary > first else line.begin_s
     line.kept_s = _within(line.begin_s, moment, line.end_s)
     complete = [save.end_s for save in line.saves or () if save.file == _resumed_file(later, record)]
     line.kept_s = _within(line.kept_s, max(complete, default=line.kept_s), line.end_s)

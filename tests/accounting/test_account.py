@@ -178,7 +178,7 @@ def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_
 
 
 def test_a_job_that_gave_its_nodes_back_is_no_interruption(echo_root: object) -> None:
-    run = echo(launcher=rlnb.injected())  # type: ignore[attr-defined]
+    run = echo(launcher=rlnb.injected())
     rlnb.HostedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", given_back=True)
     result = account(run)
     assert result.interruptions == ()

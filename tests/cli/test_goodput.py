@@ -47,7 +47,7 @@ def test_ids_and_filters_together_are_refused(invoke: Invoke) -> None:
 
 
 def test_a_run_that_has_just_been_made_has_no_share(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = rlnb.train("Echo", library="echo", launcher=rlnb.injected())  # type: ignore[attr-defined]
+    run = rlnb.train("Echo", library="echo", launcher=rlnb.injected())
     monkeypatch.setattr(time, "time", run.created.timestamp)
     text = invoke("goodput").stdout
     assert run.id in text
