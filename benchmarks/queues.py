@@ -170,6 +170,7 @@ def pods() -> None:
         pod = Pods(run).start(0, WORLD_SIZE="4")
         until(lambda run=run: run.state == "failed")
         refused.append(time.perf_counter() - begun)
+        assert "WORLD_SIZE" in run.result.error, run.result.error
         kill(pod)
     record(
         "a pod that refuses its variables: from its start to the notebook",

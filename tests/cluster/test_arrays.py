@@ -134,6 +134,7 @@ def test_an_array_of_grid_engine_names_the_element_that_dies_and_runs_the_others
     wait_until(lambda: not hosted(sweep) and not sge.jobs(), 30)
 
 
+@pytest.mark.slow
 def test_elements_that_the_queue_took_away_go_on_in_one_further_array(slurm: Any, clean: Path) -> None:
     sweep = array("interrupted", 2, 60, rlnb.slurm(walltime=WALLTIME))
     running(sweep, 2, 2)
@@ -151,6 +152,7 @@ def test_elements_that_the_queue_took_away_go_on_in_one_further_array(slurm: Any
         assert [round(step) for step in run.metrics["reward"].iterations] == list(range(60)), "one curve of both jobs"
 
 
+@pytest.mark.slow
 def test_without_their_host_elements_go_on_and_a_waiting_one_can_be_cancelled(slurm: Any, clean: Path) -> None:
     sweep = array("alone", 3, 80, rlnb.slurm(walltime=WALLTIME), 1)
     running(sweep, 3, 1)

@@ -193,6 +193,7 @@ def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     assert run.wait(90).state == "completed"
 
 
+@pytest.mark.slow
 def test_the_host_can_be_a_small_job_of_the_queue(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
     line = f"{shlex.quote(sys.executable)} {arguments} --launcher-set walltime={WALLTIME}"
