@@ -49,8 +49,8 @@ def bars(accounts: Sequence[Account]) -> go.Figure:
         barmode="overlay",  # each bar names its base, also for readers that cannot stack
         template="simple_white",
         height=_BAR_PX * max(1, len(accounts)) + _MARGIN_PX,
-        margin={"l": 60, "r": 20, "t": 20, "b": 50},
-        legend={"orientation": "h", "traceorder": "normal"},
+        margin={"l": 60, "r": 20, "t": 40, "b": 50},
+        legend={"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.0},  # not over the numbers
     )
     chart.update_xaxes(title_text=f"wall time ({unit})")
     chart.update_yaxes(autorange="reversed", type="category", automargin=True)

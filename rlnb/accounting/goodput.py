@@ -176,7 +176,10 @@ class Goodput:
         heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
         heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %", "MB"]
         rest = f", the first {MOST_ROWS} shown" if len(self.accounts) > MOST_ROWS else ""
-        runs = table(heads, [_cells(row) for row in self.rows(MOST_ROWS)], caption=self.summary + rest)
+        rows = [_cells(row) for row in self.rows(MOST_ROWS)]
+        columns = [number for number in range(len(heads)) if not rows or any(row[number] for row in rows)]
+        cells = [[row[number] for number in columns] for row in rows]  # without GPUs, no columns of GPUs
+        runs = table([heads[number] for number in columns], cells, caption=self.summary + rest)
         lines = [
             (
                 line.run,
