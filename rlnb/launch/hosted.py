@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rlnb.errors import require_linux
+from rlnb.errors import RlnbError, require_linux
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json
 from rlnb.storage import files
@@ -109,9 +109,16 @@ class HostedLauncher:
 
         A living host polls for the cancel file itself. A signal could arrive before its handler is installed.
         """
-        if not self.host_lives(self.alive(handle, job_dir), job_dir):
+        if not self.host_lives(self._alive_or_unknown(handle, job_dir), job_dir):
             ids = (files.read_json(JobDir(job_dir).submitted, files.RECORD_BYTES) or {}).get("jobs")
             self.withdraw(job_dir, [str(number) for number in ids] if isinstance(ids, list) else [])
+
+    def _alive_or_unknown(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
+        """Return :meth:`alive`; None for a damaged handle, which must not keep a run from being cancelled."""
+        try:
+            return self.alive(handle, job_dir)
+        except RlnbError:
+            return None
 
     def host_lives(self, alive: bool | None, job_dir: Path) -> bool:
         """Return whether the host of a job lives.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import rlnb
 from rlnb.launch.hosted import HostedLauncher, HostProcess, handle_of
 from rlnb.storage.serial import from_json
 
@@ -123,3 +124,7 @@ def test_a_host_on_another_machine_is_gone_once_it_is_silent(tmp_path: Path) -> 
     os.utime(beat, (long_ago_s, long_ago_s))
     launcher.cancel(handle, tmp_path)
     assert launcher.ids == ["54"]
+
+
+def test_a_job_with_a_damaged_handle_can_be_cancelled(tmp_path: Path) -> None:
+    rlnb.LocalLauncher().cancel({"pid": -5}, tmp_path)
