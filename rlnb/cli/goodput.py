@@ -6,22 +6,18 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson
-from rlnb.cli.runs import InState, OfLibrary, OfTask, Root, Since, WithTag
+from rlnb.cli.runs import InState, OfLibrary, OfTask, OnlyIds, Root, Since, WithTag, selection
 
 if TYPE_CHECKING:
     from rlnb.accounting.account import Interruption
 
 
 def goodput(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")
-    ] = None,
+    ids: OnlyIds = None,
     path: Root = None,
     task: OfTask = None,
     library: OfLibrary = None,
@@ -34,14 +30,7 @@ def goodput(
     import rlnb
     from rlnb.display.table import duration, short
 
-    filters = {"--path": path, "--task": task, "--library": library, "--state": state, "--tag": tag, "--since": since}
-    if ids and (names := [name for name, value in filters.items() if value]):
-        raise rlnb.RlnbError(f"{', '.join(names)} selects runs, and so do ids of runs. Use either of them.")
-    if ids:
-        runs = rlnb.Runs([rlnb.get_run(id) for id in ids])
-    else:
-        runs = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since)
-    result = rlnb.goodput(runs)
+    result = rlnb.goodput(selection(ids, path, task=task, library=library, state=state, tag=tag, since=since))
     if as_json:
         rows = [dataclasses.asdict(row) for row in result.rows()]
         interruptions = [dataclasses.asdict(interruption) for interruption in result.interruptions]

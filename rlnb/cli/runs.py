@@ -14,6 +14,7 @@ from rlnb.cli.arguments import AsJson, values
 from rlnb.display.table import shortened
 
 if TYPE_CHECKING:
+    from rlnb.run.listing import Runs
     from rlnb.run.run import Run
 
 REASON = 60
@@ -40,6 +41,7 @@ Column = Annotated[
     list[str] | None,
     typer.Option("--column", help="Add a column: the last value of a metric, or an argument such as seed or sim.dt."),
 ]
+OnlyIds = Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")]
 Archived = Annotated[bool, typer.Option("--archived", help="List archived runs only.")]
 
 
@@ -123,11 +125,40 @@ class Row:
         )
 
 
+def selection(
+    ids: Sequence[str] | None,
+    path: Path | None,
+    *,
+    task: str | None = None,
+    library: str | None = None,
+    state: str | None = None,
+    tag: str | None = None,
+    since: str | None = None,
+) -> Runs:
+    """Return the runs with the given ids, or all runs, that match the filters of :func:`rlnb.runs`.
+
+    Args:
+        ids: Ids of runs; None or an empty list selects all.
+        path: Folder in which runs are searched; None is the root.
+        task: Name of their task; None is any, as for the other filters.
+        library: Name of their library.
+        state: Their state.
+        tag: One of their tags.
+        since: Earliest time of their creation.
+    """
+    import rlnb
+
+    by_id = rlnb.Runs([rlnb.get_run(id) for id in ids or ()])
+    if by_id and not any((path, task, library, state, tag, since)):
+        return by_id
+    paths = {run.path for run in by_id}
+    matches = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since)
+    return rlnb.Runs([run for run in matches if not ids or run.path in paths])
+
+
 @runs_app.command()
 def prune(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")
-    ] = None,
+    ids: OnlyIds = None,
     path: Root = None,
     task: OfTask = None,
     library: OfLibrary = None,
@@ -138,17 +169,9 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Delete the files. Without --yes, they are only listed.")] = False,
 ) -> None:
     """List the checkpoints that can be deleted, or delete them. Runs that have not ended are skipped."""
-    import rlnb
     from rlnb.run.pruning import in_words
 
-    runs_by_id = rlnb.Runs([rlnb.get_run(id) for id in ids or ()])
-    if runs_by_id and not any((path, task, library, state, tag)):
-        selection = runs_by_id
-    else:
-        selection = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
-        paths = {run.path for run in runs_by_id}
-        selection = rlnb.Runs([run for run in selection if not ids or run.path in paths])
-    pruning = selection.prune(keep=keep, whole=whole)
+    pruning = selection(ids, path, task=task, library=library, state=state, tag=tag).prune(keep=keep, whole=whole)
     screen.table(["run", "item", "size"], pruning.rows())
     if yes:
         pruning.apply()

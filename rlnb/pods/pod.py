@@ -24,6 +24,7 @@ from rlnb.node.peers import JOIN_S, Member
 from rlnb.pods.member import check_master, member_of, node_of
 from rlnb.records import refusals
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.restarts import interruptions
 from rlnb.spec import Command, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -197,8 +198,7 @@ class Pod:
     def _interruptions(self) -> int:
         """Return how many trainings of the run its cluster has interrupted."""
         trainings = (JobDir(job.path) for job in run_dir_of(self.job.path).jobs() if job.kind == "train")
-        results = (_result_of(job) for job in trainings if job.counts())
-        return sum(result is not None and result.interrupted for result in results)
+        return interruptions(_result_of(job) for job in trainings if job.counts())
 
     @property
     def _most_restarts(self) -> int:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from rlnb.spec import Result
 
 GIVEN_BACK = "given_back"
 """Key among the values of a result: the job gave its nodes back before it trained, which is no interruption."""
+
+
+def interruptions(results: Iterable[Result | None]) -> int:
+    """Return how many of a run's trainings its cluster has interrupted, from their results."""
+    return sum(result is not None and result.interrupted and not result.values.get(GIVEN_BACK) for result in results)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.restarts import GIVEN_BACK
+from rlnb.records.restarts import GIVEN_BACK, interruptions
 from rlnb.records.submission import Submission
 from rlnb.records.waits import WaitsWriter
 from rlnb.run.interruption import has_saved, rest_of
@@ -203,10 +203,10 @@ class HostedJob:
         if self._folder.kind != "train" or self.cancelled or result is None or not result.interrupted:
             return False
         jobs = [job for job in self._record.jobs if job.kind == "train"]
-        interruptions = sum(job.result is not None and job.result.interrupted for job in jobs) - self.times_given_back
+        count = interruptions(job.result for job in jobs)
         if jobs[-1].folder.path != self.path:
             return False
-        if interruptions > most:
+        if count > most:
             if most:
                 self.explain(
                     f"{result.error}. It does not go on: it was restarted {most} of {most} times (max_restarts)"
@@ -226,7 +226,7 @@ class HostedJob:
                 "train",
                 options,
                 after=jobs[-1],
-                restart=0 if result.values.get(GIVEN_BACK) else interruptions,
+                restart=0 if result.values.get(GIVEN_BACK) else count,
                 max_restarts=most,
                 launcher=launcher,
             )

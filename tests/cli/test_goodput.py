@@ -40,10 +40,12 @@ def test_goodput_of_no_runs_says_so(invoke: Invoke) -> None:
     assert "no runs with a training" in invoke("goodput").stdout
 
 
-def test_ids_and_filters_together_are_refused(invoke: Invoke) -> None:
-    result = invoke("goodput", "some-run", "--tag", "bad", "--library", "echo")
-    assert result.exit_code == 2
-    assert "--library, --tag selects runs, and so do ids of runs. Use either of them." in result.output
+def test_ids_and_filters_both_have_to_fit(invoke: Invoke) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1, tags=["mine"]).wait(60)
+    other = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    listed = json.loads(invoke("goodput", run.id, other.id, "--tag", "mine", "--json").stdout)
+    assert [row["run"] for row in listed["runs"]] == [run.id]
+
 
 
 def test_a_run_that_has_just_been_made_has_no_share(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ import getpass
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import debian
 import psutil
 
 PROGRAMS = {
@@ -195,26 +195,12 @@ class GridEngine:
             return False
 
     def _kill(self, daemon: str) -> None:
-        pid = self._pid(daemon)
-        if pid is None or not self._alive(daemon):
-            return
-        os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + DOWN_S
-        while self._alive(daemon):
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+        debian.end(self._pid(daemon), lambda: self._alive(daemon))
 
 
 def missing() -> list[str]:
     """Return the required Debian packages that are missing, after an attempt to install them as root."""
-    lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
-    if lacking and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        argv = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *lacking]
-        subprocess.run(argv, check=False, env=env)
-        lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
+    lacking = debian.missing(PROGRAMS)
     return lacking if lacking or SHARED.is_dir() else ["gridengine-common, in Debian's folders"]
 
 
@@ -230,12 +216,8 @@ def _edited(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def _sbin(program: str) -> str:
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin") or ""
-
-
 def _answer(*argv: str) -> subprocess.CompletedProcess[str]:
-    program = _sbin(argv[0]) or argv[0]
+    program = debian.program(argv[0]) or argv[0]
     return subprocess.run([program, *argv[1:]], capture_output=True, text=True, check=False)
 
 

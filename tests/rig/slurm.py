@@ -24,6 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import debian
 import psutil
 
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
@@ -124,7 +125,7 @@ class Slurm:
     def start_controller(self) -> None:
         """Start the controller, which answers sbatch and squeue, unless it is running."""
         if not self._alive("slurmctld"):
-            _run(_sbin("slurmctld"), "-f", str(self.conf))
+            _run(debian.program("slurmctld"), "-f", str(self.conf))
 
     def stop_controller(self) -> None:
         """Stop the controller. Jobs on the nodes continue."""
@@ -134,7 +135,7 @@ class Slurm:
         """Start a node's daemon unless it is running."""
         if not self._alive(f"slurmd.node{number}"):
             (self.folder / f"spool.node{number}").mkdir(exist_ok=True)
-            _run(_sbin("slurmd"), "-f", str(self.conf), "-N", f"node{number}")
+            _run(debian.program("slurmd"), "-f", str(self.conf), "-N", f"node{number}")
 
     def kill_node(self, number: int) -> None:
         """Kill a node's daemon and all its processes, as a power failure would."""
@@ -211,7 +212,9 @@ class Slurm:
         if not self._alive("munged"):
             paths = {"socket": "run/munge.socket", "pid-file": "run/munged.pid", "log-file": "log/munged.log"}
             paths |= {"key-file": "munge/munge.key", "seed-file": "munge/seed"}
-            _run(_sbin("munged"), "--force", *(f"--{name}={self.folder / path}" for name, path in paths.items()))
+            _run(
+                debian.program("munged"), "--force", *(f"--{name}={self.folder / path}" for name, path in paths.items())
+            )
 
     def _pid(self, daemon: str) -> int | None:
         try:
@@ -227,34 +230,17 @@ class Slurm:
             return False
 
     def _kill(self, daemon: str, number: signal.Signals) -> None:
-        pid = self._pid(daemon)
-        if pid is None or not self._alive(daemon):
-            return
-        os.kill(pid, number)
-        deadline = time.monotonic() + DOWN_S
-        while self._alive(daemon):
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+        debian.end(self._pid(daemon), lambda: self._alive(daemon), number)
 
 
 def missing() -> list[str]:
     """Return the required Debian packages that are missing, after an attempt to install them as root."""
-    lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
-    if lacking and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *lacking], check=False)
-        lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
-    return lacking
+    return debian.missing(PROGRAMS)
 
 
 def by_hand() -> Slurm:
     """Return the Slurm that ``make slurm-up`` starts."""
     return Slurm(Path(tempfile.gettempdir()) / f"rlnb-slurm-{os.getuid()}")
-
-
-def _sbin(program: str) -> str:
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin") or ""
 
 
 def _run(*argv: str) -> None:

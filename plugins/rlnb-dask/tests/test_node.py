@@ -14,6 +14,7 @@ from typing import Any
 import dask
 import pytest
 from rlnb_dask import node
+from rlnb_dask.address import free_port
 
 import rlnb
 
@@ -106,4 +107,4 @@ def test_a_missing_file_of_another_node_is_reported_after_a_wait(tmp_path: Path)
 
 def test_a_port_that_listens_is_reached_and_another_is_not() -> None:
     assert node.reaches("127.0.0.1", node.listen(for_s=5.0)) == ""
-    assert "refused" in node.reaches("127.0.0.1", node.free_port()).lower()
+    assert "refused" in node.reaches("127.0.0.1", free_port()).lower()

@@ -7,7 +7,7 @@ import re
 UNREACHED = re.compile(r"Timed out starting worker|Worker failed to start")
 """What Dask's worker prints when it has found no way to its scheduler."""
 SCHEDULER = re.compile(r"Waiting to connect to:\s+(\S+)")
-_INFO = re.compile(r"\S+ \S+ - distributed\.\S+ - INFO - ")
+_INFO = re.compile(r".* - distributed\S* - INFO - ")
 
 
 def unreached(output: str, came: int, nodes: int) -> str:

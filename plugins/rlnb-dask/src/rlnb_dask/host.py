@@ -22,6 +22,7 @@ from distributed import Client, Future, Lock
 
 from rlnb import HostedJob, RlnbError
 from rlnb_dask import causes, node, preflight
+from rlnb_dask.address import free_port
 from rlnb_dask.clusters import AWAY_S, COMPLETING_S, FIRST_PAUSE_S, Cluster
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.own_job import forget_own_job
@@ -209,7 +210,7 @@ class Host:
 
     def _start_agents(self, client: Client, workers: Sequence[str]) -> dict[str, Future]:
         """Start an agent on each node; return the agents' futures by worker address."""
-        port = client.submit(node.free_port, workers=[workers[0]], pure=False).result()
+        port = client.submit(free_port, workers=[workers[0]], pure=False).result()
         master = f"{preflight.host_of(workers[0])}:{port}" if self._nodes > 1 else ""
         python, hang_after_s = self._launcher.python, self._launcher.hang_after_s
         return {

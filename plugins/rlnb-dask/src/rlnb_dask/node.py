@@ -222,14 +222,6 @@ def reaches(host: str, port: int, within_s: float = 5.0) -> str:
     return ""
 
 
-def free_port() -> int:
-    """Return a currently free port of this node."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
     """Return the versions of Python and of packages in an interpreter; None means this interpreter."""
     if python is None:

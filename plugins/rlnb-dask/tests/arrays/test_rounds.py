@@ -142,6 +142,18 @@ def test_a_deleted_run_and_a_damaged_record_do_not_end_the_others(runner: Runner
     assert not jobs[0].path.exists()
 
 
+def test_without_its_folders_a_host_ends_even_if_the_queue_does_not_answer(
+    runner: Runner, jobs: Jobs, fake: Path, commands: Commands
+) -> None:
+    (fake / "states").write_text(WAITING)
+    runner.start()
+    until((jobs[2].path / "waits.json").exists)
+    commands("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    for job in jobs:
+        shutil.rmtree(job.path.parents[1])
+    runner.wait()
+
+
 def test_a_run_that_waits_for_the_further_array_can_be_cancelled(
     runner: Runner, jobs: Jobs, fake: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import rlnb
-from rlnb_dask.arrays.address import address, free_port
+from rlnb_dask.address import address, free_port
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.script import BEGIN_S
 

@@ -48,7 +48,7 @@ class SlurmArrays(ArrayQueue):
 
     def look(self, array: str) -> Mapping[int, str] | None:
         """Return squeue's state of each element with its reason, such as ``"PENDING (JobArrayTaskLimit)"``."""
-        output = queries.ask(["squeue", "-h", "-r", "-j", array, "-o", "%K %T (%r)"], unless=("Invalid job id",))
+        output = queries.ask(["squeue", "-h", "-r", "-j", array, "-o", "%K %T (%r)"], unless=slurm_answers.UNKNOWN)
         return None if output is None else states(output)
 
     def waits(self, state: str) -> bool:

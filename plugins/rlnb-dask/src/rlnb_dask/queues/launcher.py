@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from rlnb import CheckError, HostedLauncher, Manifest, Problem, RlnbError
+from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import checks, queries
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
@@ -37,8 +38,6 @@ PROLOGUE = (
 PROLOGUE_END = ("rlnb_ready=yes", "set +e")
 """Shell lines around the user's prologue, so that a line that fails ends the job and is named. A trap of the user's own
 replaces this one, and is not removed. In HTCondor's files, ``$(...)`` would be a macro."""
-DASK_INFO = re.compile(r".* - distributed\S* - INFO - ")
-"""A line of Dask's log about its own work, which is never the cause of a job's end."""
 ACCOUNT_S = 16.0
 """Longest wait for a queue's account of a job that has ended. Grid Engine writes its accounts every 15 s."""
 
@@ -356,7 +355,7 @@ class QueueLauncher(HostedLauncher):
 
     def reason(self, output: str) -> str:
         """Return the line of a job's output that gives the cause of its end; an empty text if there is none."""
-        return last_line("\n".join(line for line in output.splitlines() if not DASK_INFO.match(line)))
+        return last_line(without_reports(output))
 
     def __repr__(self) -> str:
         values = ((field, getattr(self, field.name)) for field in fields(self))

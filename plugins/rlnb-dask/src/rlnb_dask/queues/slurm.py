@@ -15,9 +15,8 @@ from pathlib import Path
 from rlnb import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
-from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import host_job, queries, slurm_answers
-from rlnb_dask.queues.launcher import Argument, Json, last_line
+from rlnb_dask.queues.launcher import Argument, Json
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
 
@@ -210,8 +209,8 @@ class Slurm(ArrayQueueLauncher):
                 the other nodes. These reports are consequences of an earlier line, so they are skipped. A
                 cancellation of the whole job is a cause, and is kept.
         """
-        lines = without_reports(output).splitlines()
-        return last_line("\n".join(line for line in lines if not _CONSEQUENCE.match(line.strip())))
+        lines = (line for line in output.splitlines() if not _CONSEQUENCE.match(line.strip()))
+        return super().reason("\n".join(lines))
 
 
 def _states(ids: Sequence[str]) -> Mapping[str, str]:

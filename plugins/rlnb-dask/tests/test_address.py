@@ -6,7 +6,7 @@ import socket
 
 import psutil
 import pytest
-from rlnb_dask.arrays.address import address, free_port
+from rlnb_dask.address import address, free_port
 
 
 def test_the_address_is_that_of_the_interface() -> None:
