@@ -1,9 +1,9 @@
 """One pod of a run, from its first training to the last one that continues it.
 
 The cluster starts a pod again after it was killed. The second start finds the claim of the first in the job's folder,
-and that its heartbeat stands still: this proves that the first is dead. It ends the job as interrupted, whereupon the
-agents of the other pods end their ranks within a second and wait. The first node adds the job that continues the
-training from the last checkpoint, and all pods take their places in it.
+and that its heartbeat stands still, so the first one is dead. The second start ends the job as interrupted. The agents
+of the other pods then end their ranks and wait. The first node adds the job that continues the training from the last
+checkpoint, and all pods take their places in it.
 """
 
 from __future__ import annotations

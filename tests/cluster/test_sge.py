@@ -119,3 +119,4 @@ class TestSge(LauncherConformance):
     launcher = "sge"
     settings: dict[str, Any] = {"walltime": WALLTIME}
     one_at_a_time: dict[str, Any] = {"directives": ["-pe smp 4"]}
+    cut_short: dict[str, Any] = {"walltime": "00:00:12", "grace_s": 2, "max_restarts": 0}
