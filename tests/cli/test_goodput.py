@@ -47,7 +47,6 @@ def test_ids_and_filters_both_have_to_fit(invoke: Invoke) -> None:
     assert [row["run"] for row in listed["runs"]] == [run.id]
 
 
-
 def test_a_run_that_has_just_been_made_has_no_share(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     run = rlnb.train("Echo", library="echo", launcher=rlnb.injected())
     monkeypatch.setattr(time, "time", run.created.timestamp)

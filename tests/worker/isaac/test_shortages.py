@@ -48,6 +48,13 @@ def test_limits_are_read_with_what_the_envs_need() -> None:
     }
 
 
+@pytest.mark.parametrize(("bit", "limit"), [(0, "njmax"), (1, "njmax"), (2, "nconmax"), (3, "nconmax"), (4, "nconmax")])
+def test_each_bit_of_a_lost_contact_is_read(bit: int, limit: str) -> None:
+    env = Env()
+    env.data.overflow = ints(0, 1 << bit, 0, 0)
+    assert list(look(env)) == [limit]
+
+
 def test_a_need_that_has_passed_was_at_least_above_the_limit() -> None:
     env = Env()
     env.data.nefc = ints(3, 2, 1, 0)
