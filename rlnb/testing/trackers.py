@@ -70,7 +70,7 @@ def wait_for_agent(run: rlnb.Run) -> None:
 
 def _own_ports() -> set[int]:
     """Return the ports of this process, as opposed to those of the processes that a test has started."""
-    return {connection.laddr.port for connection in psutil.Process().net_connections("tcp")}
+    return {each.laddr.port for each in psutil.net_connections("tcp") if each.pid == os.getpid()}
 
 
 @contextlib.contextmanager

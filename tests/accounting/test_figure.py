@@ -44,5 +44,10 @@ def test_the_unit_suits_the_longest_run(seconds: float, unit: str) -> None:
     assert bars([account("a", useful_s=seconds)]).layout.xaxis.title.text == f"wall time ({unit})"
 
 
+def test_the_legend_is_above_the_bars_and_their_numbers() -> None:
+    legend = bars([account("a", useful_s=1.0)]).layout.legend
+    assert (legend.yanchor, legend.y) == ("bottom", 1.0)
+
+
 def test_no_runs_have_an_empty_figure() -> None:
     assert not bars([]).data

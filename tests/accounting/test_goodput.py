@@ -101,3 +101,9 @@ def test_a_cost_that_is_unknown_is_not_in_the_text(runs: rlnb.Runs) -> None:
     unknown = dataclasses.replace(known, gpu_hours=math.nan)
     assert Goodput((script, unknown)).gpu_hours == 2.0
     assert "nan" not in repr(Goodput((unknown,))) + Goodput((unknown,))._repr_html_()
+
+
+def test_runs_without_gpus_have_no_columns_of_gpus(runs: rlnb.Runs) -> None:
+    html = rlnb.goodput(runs)._repr_html_()
+    assert "GPU-hours" not in html
+    assert ">useful<" in html

@@ -21,6 +21,7 @@ import pytest
 import rlnb
 from rlnb.node.agent import Agent
 from rlnb.node.peers import Member
+from rlnb.pods import member
 from rlnb.pods.pod import Pod, newest_training, start
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Manifest, Task
@@ -317,6 +318,16 @@ def test_a_signal_between_two_trainings_ends_the_pod(root: Path, handlers: None)
     os.kill(os.getpid(), signal.SIGTERM)
     assert pod.run(Member()) == 1, "so that the cluster starts it again"
     assert not files.there(job.running())
+
+
+def test_a_pod_that_does_not_find_the_first_one_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "RESOLVE_S", 0.0)
+    run = made(2)
+    env = {"MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "29500", "WORLD_SIZE": "2", "RANK": "1"}
+    assert start(run.path, env) == 1
+    (refusal,) = run.refusals
+    assert "MASTER_ADDR=nowhere.invalid does not resolve on node 1" in refusal
+    assert not files.there(run.jobs[0].folder.running(1))
 
 
 def test_a_pod_waits_on_although_its_heartbeat_cannot_be_written(tmp_path: Path) -> None:

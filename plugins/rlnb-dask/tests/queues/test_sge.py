@@ -121,3 +121,11 @@ def test_the_reason_of_a_wait_is_that_of_grid_engine(line: str, reason: str) -> 
 def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None]) -> None:
     commands("qstat", "echo '<job_info><queue_info>'")
     assert rlnb.sge().living(["7"]) is None
+
+
+def test_a_master_that_is_away_is_told_from_a_refusal() -> None:
+    away = rlnb.sge().is_away
+    assert away(
+        "error: commlib error: got select error (Connection refused)\nerror: unable to contact qmaster using port 1"
+    )
+    assert not away('Unable to run job: job rejected: the requested project "rovers" does not exist')
