@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 from rlnb.contracts import Launcher
@@ -84,7 +85,7 @@ def make_manifest(
         python=request.python or options.python,
         asset_root=request.asset_root or options.asset_root,
         git=git,
-        versions={"rlnb": __version__, "python": sys.version.split()[0]},
+        versions={**_plugin_versions(), "rlnb": __version__, "python": sys.version.split()[0]},
         tags=tuple(request.tags) if are_tags else (),
     )
 
@@ -131,3 +132,8 @@ def _git() -> dict[str, str]:
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": commit.stdout.strip(), "state": "changed" if changes.stdout.strip() else "clean"}
+
+
+def _plugin_versions() -> dict[str, str]:
+    """Return the version of each installed plugin, by the name of its distribution."""
+    return {entry.dist.name: entry.dist.version for entry in metadata.entry_points(group="rlnb") if entry.dist}

@@ -29,7 +29,7 @@ def with_interpreter(manifest: Manifest, launcher: Launcher) -> tuple[Manifest, 
     """
     if manifest.python is None:  # the interpreter of this process
         return manifest, []
-    versions = {"rlnb": manifest.versions["rlnb"]}
+    versions = {name: version for name, version in manifest.versions.items() if name != "python"}
     executable, *options = interpreter(manifest.python)
     if os.sep in executable:  # the script runs in another folder
         executable = os.path.abspath(executable)

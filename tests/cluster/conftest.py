@@ -98,6 +98,23 @@ def sge() -> Iterator[Any]:
             found.down()
 
 
+@pytest.fixture(scope="session")
+def oar() -> Iterator[Any]:
+    """Provide an OAR of four cores. There is one on a machine, so another test process waits for it."""
+    if importlib.util.find_spec("rlnb_dask") is None:
+        pytest.skip("rlnb-dask is not installed here")
+    import oar as rig
+
+    if lacking := rig.missing():
+        pytest.skip(f"OAR cannot run here: {', '.join(lacking)}")
+    found = rig.Oar(Path(f"/tmp/rlnb-oar-{os.getpid()}"))
+    try:
+        found.up()
+        yield found
+    finally:
+        found.down()
+
+
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """Provide a root, and wait at the end until no process of its runs is left on any node."""

@@ -1,4 +1,4 @@
-"""A real Slurm with several nodes on this machine: no systemd, no cgroups, no accounting.
+"""A real Slurm with several nodes on this machine: no systemd, no cgroups, and accounts only where a test needs them.
 
     python tests/rig/slurm.py up       # or: make slurm-up
     python tests/rig/slurm.py down
@@ -26,6 +26,7 @@ from pathlib import Path
 
 import debian
 import psutil
+import slurm_accounts
 
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 """Required programs, and the Debian package of each."""
@@ -56,7 +57,6 @@ SlurmdLogFile={folder}/log/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
@@ -88,10 +88,15 @@ class Slurm:
         nodes: Number of nodes.
         port: Port of the controller. The nodes take the ports from ``port + 1000`` on.
         gpus: Number of GPUs of each node, which are other devices; at most four.
+        accounts: Whether jobs need an account, by a daemon that takes the port after those of the nodes. Without it,
+            Slurm accepts every account and QOS unread.
     """
 
-    def __init__(self, folder: Path, nodes: int = 4, port: int = 6817, gpus: int = 0) -> None:
+    def __init__(
+        self, folder: Path, nodes: int = 4, port: int = 6817, gpus: int = 0, *, accounts: bool = False
+    ) -> None:
         self.folder, self.nodes, self._port, self._gpus = folder, nodes, port, gpus
+        self._accounts = slurm_accounts.Accounts(folder, port + 1000 + nodes) if accounts else None
 
     @property
     def conf(self) -> Path:
@@ -113,6 +118,8 @@ class Slurm:
         (self.folder / "gres.conf").write_text("".join(f"Name=gpu File={device}\n" for device in DEVICES[: self._gpus]))
         os.environ["SLURM_CONF"] = str(self.conf)
         self._start_munge()
+        if self._accounts:
+            self._accounts.up()
         self.start_controller()
         for number in range(self.nodes):
             self.start_node(number)
@@ -180,6 +187,8 @@ class Slurm:
                 time.sleep(0.1)
         for pid in sorted((self.folder / "run").glob("*.pid"), reverse=True):  # slurmd, slurmctld, munged
             self._kill(pid.stem, signal.SIGTERM)
+        if self._accounts:
+            self._accounts.down()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def logs(self) -> str:
@@ -192,6 +201,7 @@ class Slurm:
     def _conf(self) -> str:
         host = socket.gethostname().split(".")[0]
         lines = [CONF.format(host=host, user=getpass.getuser(), folder=self.folder, port=self._port)]
+        lines.append(self._accounts.conf if self._accounts else "AccountingStorageType=accounting_storage/none")
         lines += ["GresTypes=gpu"] if self._gpus else []
         size = f"CPUs={CPUS} RealMemory={MEMORY_MB}"
         if self._gpus:
@@ -233,9 +243,9 @@ class Slurm:
         debian.end(self._pid(daemon), lambda: self._alive(daemon), number)
 
 
-def missing() -> list[str]:
+def missing(*, accounts: bool = False) -> list[str]:
     """Return the required Debian packages that are missing, after an attempt to install them as root."""
-    return debian.missing(PROGRAMS)
+    return debian.missing({**PROGRAMS, **slurm_accounts.PROGRAMS} if accounts else PROGRAMS)
 
 
 def by_hand() -> Slurm:

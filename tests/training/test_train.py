@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def test_the_manifest_records_the_request(finished: rlnb.Run) -> None:
     assert (request.task.id, request.library, request.seed, request.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
     assert request.tags == ("seen", HOSTILE)
     assert request.versions["rlnb"] == rlnb.__version__
+    assert request.versions["rlnb-echo"] == metadata.version("rlnb-echo")
     assert finished.id.startswith(f"{finished.created.astimezone():%Y%m%d}-")
     assert "-m rlnb.worker train" in finished.command
 

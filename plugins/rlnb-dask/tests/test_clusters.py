@@ -41,7 +41,7 @@ def test_the_keys_of_a_cluster_that_cannot_start_are_deleted(tmp_path: Path) -> 
 def test_a_refused_submission_gives_no_nodes_and_no_further_job(tmp_path: Path) -> None:
     nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
     nodes._errors.append(RuntimeError("Command exited with 1:\nsbatch: error: invalid account\n"))
-    assert nodes.gone() == "sbatch: error: invalid account"
+    assert nodes.gone() == "invalid account"
     assert nodes.unwanted()
 
 
@@ -113,7 +113,7 @@ def test_a_submission_is_tried_again_while_the_controller_is_away(
 ) -> None:
     monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(clusters, "POLL_S", 0.01)
-    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "squeue").write_text("#!/bin/sh\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     once = Submissions(away=2)
@@ -130,6 +130,41 @@ def test_a_submission_is_tried_again_while_the_controller_is_away(
         submit(tmp_path, Submissions(away=2))
 
 
+def test_no_answer_about_a_lost_submission_is_no_permission_for_a_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(clusters, "POLL_S", 0.01)
+    count, job = tmp_path / "count", f"9  {tmp_path}/rlnb-%J.err"
+    script = f"echo x >> {count}\n[ $(wc -l < {count}) -gt 2 ] || exit 1\necho '{job}'"
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    once = Submissions(away=5, error="Socket timed out on send/recv operation")
+    assert (submit(tmp_path, once), once.tries) == ("9", 1)
+
+
+def test_a_job_waits_until_the_queue_takes_one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(clusters, "POLL_S", 0.01)
+    monkeypatch.setattr(clusters, "AWAY_S", 0.02)
+    (tmp_path / "squeue").write_text("#!/bin/sh\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
+    reasons = []
+
+    class Full(Submissions):
+        async def __call__(self) -> str:
+            reasons.append(nodes.waits())
+            return await super().__call__()
+
+    once = Full(away=3, error="QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates")
+    assert asyncio.run(nodes._submit(once)) == "Submitted batch job 7"
+    assert reasons == ["", *["Job violates: QOSMaxSubmitJobPerUserLimit"] * 3]
+    assert nodes.waits() == ""
+
+
 def test_a_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(clusters, "POLL_S", 0.01)
@@ -140,8 +175,16 @@ def test_a_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path: Path, monk
     assert (submit(tmp_path, once), once.tries) == ("9", 1)
 
 
-def test_nodes_that_never_came_are_the_cause(tmp_path: Path) -> None:
-    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00", nodes=2), 2)
+@pytest.mark.parametrize(
+    ("launcher", "output"),
+    [
+        (rlnb.slurm(walltime="01:00:00", nodes=2), "rlnb-7.err"),
+        (rlnb.sge(walltime="01:00:00", nodes=2), "rlnb.o7"),
+        (rlnb.oar(walltime="01:00:00", nodes=2), "OAR.rlnb.7.stderr"),
+    ],
+)
+def test_nodes_that_never_came_are_the_cause(tmp_path: Path, launcher: Any, output: str) -> None:
+    nodes, _ = cluster(tmp_path, launcher, 2)
     assert nodes.unreached(1) == ""
-    (tmp_path / "rlnb-7.err").write_text("x - INFO - Timed out starting worker\n")
+    (tmp_path / output).write_text("x - INFO - Timed out starting worker\n")
     assert nodes.unreached(1).startswith("1 of 2 nodes never reached this machine. Check the firewall")

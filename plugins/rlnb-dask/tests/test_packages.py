@@ -42,9 +42,3 @@ def test_third_party_plugins_are_compared_and_a_broken_one_is_skipped(monkeypatc
     entries = [Entry("mine", Plugin), Entry("broken", broken)]
     monkeypatch.setattr(packages.metadata, "entry_points", lambda group: entries)
     assert packages.packages()[len(packages.SIMULATION) :] == ("rlnb-broken", "rlnb-mine", "mine-rl", "numpy")
-
-
-def test_the_versions_of_all_plugins_are_known() -> None:
-    versions = packages.plugin_versions()
-    assert versions["rlnb-dask"] == metadata.version("rlnb-dask")
-    assert set(versions) <= set(packages.packages())

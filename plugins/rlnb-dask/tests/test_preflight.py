@@ -39,3 +39,15 @@ def test_another_version_than_the_notebooks_is_named() -> None:
     assert preflight.foreign(nodes, {"rlnb": "9.9", "only-here": "1", "unknown": ""}) == []
     agents = NodeFacts(host="a", versions={"rlnb": "0.3"}, agent_rlnb="9.9")
     assert preflight.foreign([agents], {"rlnb": "0.3"})[0].startswith("node 0 (a): rlnb 9.9, but")
+
+
+def test_the_notebooks_versions_are_those_of_rlnb_and_its_plugins() -> None:
+    of_script = {
+        "rlnb": "0.3",
+        "rlnb-dask": "0.2",
+        "my-plugin": "1.0",
+        "python": "3.12.1",
+        "torch": "2.9",
+        "isaacsim": "6",
+    }
+    assert preflight.ours(of_script) == {"rlnb": "0.3", "rlnb-dask": "0.2", "my-plugin": "1.0"}

@@ -52,6 +52,8 @@ class Cluster:
         """Time of the last query of the queue, in seconds of the monotonic clock."""
         self._line = ""
         """The queue's most recent line about the jobs."""
+        self._held = ""
+        """Why the queue takes no job at present."""
         self._dashboard: dict[str, int] = {}
         self._early = False
         """Whether a job has ended before all nodes were ready."""
@@ -129,7 +131,7 @@ class Cluster:
         return Recorded
 
     async def _submit(self, once: Callable[[], Awaitable[str]]) -> str:
-        """Submit a job, again and again while the queue's controller does not answer; return the command's output.
+        """Submit a job, again and again while the queue does not answer or takes no more; return the command's output.
 
         Meanwhile the host's main thread goes on: it beats, and it finds a cancellation.
 
@@ -139,22 +141,38 @@ class Cluster:
         Raises:
             RuntimeError: The queue has refused the job, or its controller was away for too long.
         """
-        assert isinstance(self._launcher, QueueLauncher)
-        deadline, pause_s = time.monotonic() + AWAY_S, FIRST_PAUSE_S
+        launcher = self._launcher
+        assert isinstance(launcher, QueueLauncher)
+        number: str | None = ""
+        deadline, pause_s, error = time.monotonic() + AWAY_S, FIRST_PAUSE_S, RuntimeError()
         while True:
-            try:
-                return await once()
-            except RuntimeError as exc:
-                is_last = time.monotonic() + pause_s > deadline or self._job.cancelled
-                if is_last or not self._launcher.is_away(str(exc)):
-                    raise
-                logger.info("%s. The submission is tried again in %.0f s", self._launcher.reason(str(exc)), pause_s)
+            if number is not None:  # without an answer, the queue may have the job
+                try:
+                    answer = await once()
+                    self._held = ""
+                    return answer
+                except RuntimeError as exc:
+                    error = exc
+            if launcher.is_full(str(error)):  # jobs of days may be in the queue
+                deadline = time.monotonic() + AWAY_S
+            elif not launcher.is_away(str(error)) or time.monotonic() + pause_s > deadline:
+                raise error
+            if self._job.cancelled:
+                raise error
+            self._hold(launcher.reason(str(error)), pause_s)
             resume_s = time.monotonic() + pause_s
             while time.monotonic() < resume_s and not self._job.cancelled:
                 await asyncio.sleep(POLL_S)
-            if number := await asyncio.to_thread(self._launcher.submitted, self._job.path):
-                return number  # the job is in the queue: only the controller's answer was lost
+            if number := await asyncio.to_thread(launcher.submitted, self._job.path):
+                self._held = ""
+                return number  # only the controller's answer was lost
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _hold(self, reason: str, pause_s: float) -> None:
+        """Note why the queue takes no job at present."""
+        if reason != self._held:
+            self._held = reason
+            logger.info("%s. The submission is tried again in %.0f s", reason, pause_s)
 
     def gone(self, came: int = 0) -> str:
         """Return why no more nodes will come; an empty text while they still may.
@@ -194,7 +212,7 @@ class Cluster:
 
     def waits(self) -> str:
         """Return why the jobs wait, in the queue's own words; empty if they run, or if the queue does not say."""
-        return "" if isinstance(self._launcher, ExistingCluster) else self._launcher.waits(self._line)
+        return "" if isinstance(self._launcher, ExistingCluster) else self._held or self._launcher.waits(self._line)
 
     def standstill(self) -> str:
         """Return why a training stands still, such as ``"suspended"``; empty if the queue knows no reason."""
@@ -204,7 +222,9 @@ class Cluster:
 
     def unreached(self, came: int) -> str:
         """Return why nodes never reached this machine; an empty text if the output of the jobs does not show it."""
-        logs = sorted(self._job.path.glob("rlnb-*.err"))
+        if isinstance(self._launcher, ExistingCluster):
+            return ""
+        logs = [log for pattern in self._launcher.outputs for log in sorted(self._job.path.glob(pattern.format("*")))]
         return causes.unreached("\n".join(log.read_text(errors="replace") for log in logs), came, self._nodes)
 
     def why(self, within_s: float = SAY_S) -> str:

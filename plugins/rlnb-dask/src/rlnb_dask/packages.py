@@ -25,11 +25,6 @@ def packages() -> tuple[str, ...]:
     return tuple(names)
 
 
-def plugin_versions() -> dict[str, str]:
-    """Return the version of each installed plugin, by the name of its distribution."""
-    return {entry.dist.name: entry.dist.version for entry in metadata.entry_points(group="rlnb") if entry.dist}
-
-
 def _requirements(entry: metadata.EntryPoint) -> list[str]:
     """Return the packages that a plugin's RL libraries name in ``Library.requires``."""
     try:

@@ -15,7 +15,7 @@ from distributed.scheduler import KilledWorker
 from rlnb import HostedJob
 from rlnb_dask import hardware, node
 from rlnb_dask.node import NodeFacts, where
-from rlnb_dask.packages import packages, plugin_versions
+from rlnb_dask.packages import SIMULATION, packages
 
 LEAST_FREE_BYTES = 50 * 2**20
 ANSWER_S = 90.0
@@ -75,8 +75,7 @@ class _Look:
         }
         # If this raises, the folder stays: a node that hangs may still write to it.
         nodes: list[NodeFacts] = list(self._answers(answers).values())
-        ours = {**plugin_versions(), "rlnb": manifest.versions.get("rlnb", "")}
-        lines = [*_own_problems(nodes), *differences(nodes, names), *foreign(nodes, ours)]
+        lines = [*_own_problems(nodes), *differences(nodes, names), *foreign(nodes, ours(manifest.versions))]
         lines += [*hardware.problems(nodes, hardware.needs(job))]
         if not lines and len(nodes) > 1:
             lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
@@ -161,6 +160,16 @@ def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
             if version != usual
         ]
     return lines
+
+
+def ours(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions of rlnb and of the plugins in the notebook.
+
+    Args:
+        versions: The versions in a manifest. For a script, it also has those of the script's own interpreter.
+    """
+    others = {"python", "isaacsim", *SIMULATION} - {"rlnb"}
+    return {package: version for package, version in versions.items() if package not in others}
 
 
 def foreign(nodes: Sequence[NodeFacts], ours: Mapping[str, str]) -> list[str]:

@@ -33,6 +33,20 @@ def test_an_array_is_not_larger_than_slurms_limit(tmp_path: Path, monkeypatch: p
     assert problems(launcher, 1001) == ["An array of this Slurm has at most 1000 jobs, not 1001."]
 
 
+def test_slurm_checks_an_array_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "sbatch"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    of_array = 'case "$*" in *--array=0-39*) echo AssocMaxSubmitJobLimit >&2; echo Job violates >&2; exit 1 ;; esac'
+    program.write_text(f"#!/bin/sh\n{of_array}\n")
+    program.chmod(0o755)
+    launcher = rlnb.slurm(walltime="01:00:00")
+    assert problems(launcher, 39) == []
+    refusal = "Slurm would refuse an array of 40 such jobs: Job violates: AssocMaxSubmitJobLimit"
+    assert problems(launcher, 40) == [refusal]
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert problems(rlnb.slurm(walltime="02:00:00"), 40) == [], "it is the problem of each run"
+
+
 def test_an_element_without_its_host_lives_while_the_queue_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,14 +24,18 @@ def sbatch(folder: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
+def submit(folder: Path) -> str:
+    return SlurmArrays().submit(folder / "element.sh", folder / "1.jobs", name="rlnb-1", count=2, at_once=None)
+
+
 def test_a_refusal_has_the_words_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sbatch(tmp_path, monkeypatch, "echo 'Invalid qos specification' >&2; echo Exiting. >&2; exit 1")
-    with pytest.raises(rlnb.RlnbError, match=r"^Invalid qos specification$") as error:
-        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", name="rlnb-1", count=2, at_once=None)
+    sbatch(tmp_path, monkeypatch, "echo 'QOSMaxSubmitJobPerUserLimit' >&2; echo 'Job violates policy' >&2; exit 1")
+    with pytest.raises(rlnb.RlnbError, match=r"^QOSMaxSubmitJobPerUserLimit\nJob violates policy$") as error:
+        submit(tmp_path)
     assert not isinstance(error.value, AwayError)
 
 
-def test_a_controller_that_is_away_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sbatch(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1")
-    with pytest.raises(AwayError, match="Unable to contact"):
-        SlurmArrays().submit(tmp_path / "element.sh", tmp_path / "1.jobs", name="rlnb-1", count=2, at_once=None)
+def test_a_command_that_cannot_be_started_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AwayError, match="sbatch cannot be started"):
+        submit(tmp_path)

@@ -114,6 +114,17 @@ def test_a_refusal_ends_all_runs(runner: Runner, jobs: Jobs, commands: Commands)
     assert {error(job) for job in jobs} == {"the array could not be submitted: Invalid qos specification"}
 
 
+def test_an_array_waits_until_the_queue_takes_it(runner: Runner, jobs: Jobs, fake: Path, commands: Commands) -> None:
+    error = "sbatch: error: QOSMaxSubmitJobPerUserLimit\\nsbatch: error: Batch job submission failed: Job violates"
+    commands("sbatch", f"[ -e {fake}/place ] && echo 17 || {{ printf '{error}\\n' >&2; exit 1; }}")
+    runner.start()
+    until((jobs[2].path / "waits.json").exists)
+    reason = json.loads((jobs[2].path / "waits.json").read_text())["what"]
+    assert reason == "Job violates: QOSMaxSubmitJobPerUserLimit"
+    (fake / "place").touch()
+    until((jobs[2].path / "submitted.json").exists)
+
+
 def test_a_removal_that_failed_is_tried_again(runner: Runner, jobs: Jobs, fake: Path, commands: Commands) -> None:
     (fake / "states").write_text(WAITING)
     commands("scancel", f"[ $(wc -l < {fake}/scancel.log) -gt 2 ]")

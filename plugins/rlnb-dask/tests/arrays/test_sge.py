@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from rlnb_dask.arrays.sge import SgeArrays, states
 
+import rlnb
+
 FOLDER = Path("/runs/arrays/1")
 QUEUE = SgeArrays()
 ANSWER = """job-ID  prior   name       user         state submit/start at     queue                ja-task-ID
@@ -72,3 +74,17 @@ def test_the_cause_of_an_error_state_is_named(tmp_path: Path, monkeypatch: pytes
     line = "error reason          4:      11/26/2026 08:17:13 [0:7286]: error: can't chdir to /nowhere"
     programs(tmp_path, monkeypatch, qstat=f'echo "{line}"')
     assert QUEUE.fault("12", "Eqw") == ("Grid Engine has put it into its error state: error: can't chdir to /nowhere")
+
+
+def test_waiting_elements_have_the_cause_of_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cause = 'queue instance "main@n1" dropped because it is disabled by an Error'
+    script = f"""case "$*" in "-g d") cat <<'END'
+{ANSWER}
+END
+;; *) echo 'scheduling info:            {cause}' ;; esac"""
+    programs(tmp_path, monkeypatch, qstat=script)
+    elements = QUEUE.look("12")
+    assert elements == {0: "r", 1: "r", 2: f"qw ({cause})", 3: "Eqw"}
+    assert QUEUE.waits(elements[2])
+    assert QUEUE.fault("12", elements[2]) == "", "only the state has a letter for an error"
+    assert rlnb.sge().waits(f"12.3 {elements[2]}") == f"12.3 qw ({cause})"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rlnb_dask.queues import checks
 
 import rlnb
 
@@ -107,3 +109,15 @@ def test_no_job_script_is_made_from_malformed_settings(settings: dict[str, Any],
     launcher = rlnb.slurm(**{"walltime": "01:00:00", **settings})
     with pytest.raises(rlnb.CheckError, match=problem):
         launcher.job_script()
+
+
+def test_the_queue_is_asked_once_for_equal_jobs(
+    commands: Callable[[str, str], None], problems: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands("sbatch", f"echo x >> {tmp_path}/calls; echo 'Invalid account' >&2; exit 1")
+    assert [problems(account="rovers") for _ in range(3)] == ["Slurm would refuse this job: Invalid account"] * 3
+    problems(account="drones")
+    assert (tmp_path / "calls").read_text() == "x\n" * 2
+    monkeypatch.setattr(checks, "KEEP_S", 0.0)
+    problems(account="drones")
+    assert (tmp_path / "calls").read_text() == "x\n" * 3

@@ -11,7 +11,6 @@ from typing import Any
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
-from rlnb_dask.queues import oar
 
 import rlnb
 
@@ -90,11 +89,38 @@ def test_the_output_is_in_the_folder_of_the_job() -> None:
     assert lines == ["-O '/runs/a b/OAR.rlnb.%jobid%.stdout'", "-E '/runs/a b/OAR.rlnb.%jobid%.stderr'"]
 
 
-def test_the_states_of_jobs_are_read() -> None:
-    text = '{"7": {"state": "Waiting", "message": "FIFO scheduling"}, "8": {"state": "Error", "message": null}}'
-    assert oar.jobs_of(text) == {"7": ("Waiting", "FIFO scheduling"), "8": ("Error", "")}
-    assert rlnb.oar().unwanted(["Error (walltime too long)"])
-    assert not rlnb.oar().unwanted(["Terminated"])
+ANSWER = """{"7": {"state": "Waiting", "message": "FIFO scheduling"},
+"8": {"state": "Terminated", "exit_code": 768, "message": "R=1"}, "9": {"state": "Terminated", "exit_code": 9},
+"10": {"state": "Error", "exit_code": null, "events": [{"type": "FRAG_JOB_REQUEST"}, {"type": "SEND_KILL_JOB"}]},
+"11": {"state": "Error", "exit_code": null, "events": [{"type": "FRAG_JOB_REQUEST"}, {"type": "WALLTIME"}]},
+"12": {"state": "Error", "message": "no room", "events": []}, "13": {"state": "Running"}}"""
+
+
+def test_the_states_of_jobs_are_read(commands: Callable[[str, str], None]) -> None:
+    commands("oarstat", f"cat <<EOF\n{ANSWER}\nEOF")
+    launcher = rlnb.oar()
+    assert launcher.living(["7"]) == {"7": "Waiting", "13": "Running"}
+    ends = {number: launcher.final(str(number)) for number in range(7, 14)}
+    assert ends == {
+        7: None,
+        8: "done (exit status 3)",
+        9: "killed (SIGKILL)",
+        10: "deleted from the queue (oardel)",
+        11: "ended by OAR (walltime)",
+        12: "Error (no room)",
+        13: None,
+    }
+    assert [number for number, end in ends.items() if end and launcher.unwanted([end])] == [8, 10, 12]
+
+
+def test_a_refusal_is_the_line_with_its_cause() -> None:
+    bad = (
+        'Bad resource request (ERROR:  column "gpu" does not exist\nLINE 1: SELECT  gpu, resource_id\n                )'
+    )
+    last = "[ERROR] Oarsub failed, please verify your request syntax."
+    reason = rlnb.oar().reason
+    assert reason(f"{bad}\n{last}\n") == 'Bad resource request (ERROR:  column "gpu" does not exist'
+    assert reason(f"There are not enough resources for your request\n{last}").startswith("There are not enough")
 
 
 def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -33,8 +32,6 @@ class ArrayQueue(ABC):
     """Environment variable of an element that holds its number."""
     account_s: ClassVar[float] = 0.0
     """Seconds by which the queue's account of the end of an element may lag behind."""
-    away: ClassVar[re.Pattern[str]]
-    """What the queue's commands print while its controller does not answer."""
 
     @abstractmethod
     def submit_argv(
@@ -95,15 +92,13 @@ class ArrayQueue(ABC):
         """Submit an array, and return its id.
 
         Raises:
-            AwayError: The queue's controller does not answer. It may have taken the array; see :meth:`submitted`.
-            RlnbError: The queue refuses the array. The message is the queue's own.
+            AwayError: The command did not answer. The queue may have taken the array; see :meth:`submitted`.
+            RlnbError: The command failed. The message is its own.
         """
         process = run(self.submit_argv(script, members, name=name, count=count, at_once=at_once, outputs=script.parent))
         if process.returncode == 0:
             return self.id_of(process.stdout)
-        lines = [line.strip() for line in process.stderr.splitlines() if line.strip() not in ("", "Exiting.")]
-        text = " ".join(lines[-3:]) or f"{process.args[0]} ended with status {process.returncode}"
-        raise AwayError(text) if self.away.search(text) else RlnbError(text)
+        raise RlnbError(process.stderr.strip() or f"{process.args[0]} ended with status {process.returncode}")
 
     def remove(self, array: str, positions: Sequence[int]) -> bool:
         """Remove elements from the queue; return whether its command succeeded. An error is logged."""

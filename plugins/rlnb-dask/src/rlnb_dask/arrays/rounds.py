@@ -109,8 +109,7 @@ class Round:
         attempt is made only once the queue says that it has no array of this name.
 
         Raises:
-            AwayError: The queue's controller has not answered for long.
-            RlnbError: The queue refuses the array.
+            RlnbError: The queue refuses the array, or its controller has not answered for long.
         """
         name, error = f"rlnb-{self._folder.path.name}-{self._number}", None
         script, members = self._folder.script, self._folder.members(self._number)
@@ -121,9 +120,13 @@ class Round:
             try:
                 count = len(self._open)
                 return self._queue.submit(script, members, name=name, count=count, at_once=self._at_once)
-            except AwayError as exc:
-                error = exc
-                logger.info("%s; the next attempt is in %.0f s", exc, AGAIN_S)
+            except rlnb.RlnbError as exc:
+                error = rlnb.RlnbError(self._launcher.reason(str(exc)))
+                if self._launcher.is_full(str(exc)):  # jobs of days may be in the queue
+                    give_up_s = time.monotonic() + GIVE_UP_S
+                elif not isinstance(exc, AwayError) and not self._launcher.is_away(str(exc)):
+                    raise error from exc
+            self._hold(str(error))
             array = None
             while array is None and self._wanted() and time.monotonic() <= give_up_s:
                 self._beat()
@@ -132,6 +135,13 @@ class Round:
             if array:
                 return array
         return ""
+
+    def _hold(self, reason: str) -> None:
+        """Record why the queue does not take the array at present."""
+        logger.info("%s; the next attempt is in %.0f s", reason, AGAIN_S)
+        for job in self._open.values():
+            with apart(job.path):
+                job.waits(reason)
 
     def _wanted(self) -> bool:
         return any(not job.cancelled for job in self._open.values())

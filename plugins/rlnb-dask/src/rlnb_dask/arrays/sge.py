@@ -16,7 +16,6 @@ class SgeArrays(ArrayQueue):
     first = 1
     variable = "SGE_TASK_ID"
     account_s = ACCOUNT_S
-    away = sge_answers.AWAY
 
     def submit_argv(
         self, script: Path, members: Path, *, name: str, count: int, at_once: int | None, outputs: Path
@@ -45,13 +44,19 @@ class SgeArrays(ArrayQueue):
         return ["qdel", array, "-t", ranges([position + 1 for position in positions])]
 
     def look(self, array: str) -> Mapping[int, str] | None:
-        """Return qstat's state of each element."""
+        """Return qstat's state of each element, such as ``"r"``, and why those in the queue wait, which is the same."""
         output = queries.ask(["qstat", "-g", "d"])
-        return None if output is None else states(array, output)
+        if output is None:
+            return None
+        elements = states(array, output)
+        waiting = [position for position, state in elements.items() if self.waits(state) and "E" not in state]
+        if waiting and (cause := self._cause(array)):
+            elements.update({position: f"{elements[position]} ({cause})" for position in waiting})
+        return elements
 
     def waits(self, state: str) -> bool:
         """Return whether the state has the letters of a waiting job."""
-        return "qw" in state
+        return "qw" in state.split()[0]
 
     def final(self, array: str, position: int) -> str:
         """Return the state of an ended element in the accounting file; empty if there is none, or none yet."""
@@ -64,13 +69,15 @@ class SgeArrays(ArrayQueue):
 
     def fault(self, array: str, state: str) -> str:
         """Return the reason of an element's error state, such as Eqw."""
-        if "E" not in state:
+        if "E" not in state.split()[0]:
             return ""
-        cause = sge_answers.cause_of(queries.ask(["qstat", "-j", array], unless=("do not exist",)) or "")
-        return f"Grid Engine has put it into its error state: {cause or state}"
+        return f"Grid Engine has put it into its error state: {self._cause(array) or state}"
+
+    def _cause(self, array: str) -> str:
+        return sge_answers.cause_of(queries.ask(["qstat", "-j", array], unless=("do not exist",)) or "")
 
 
-def states(array: str, answer: str) -> Mapping[int, str]:
+def states(array: str, answer: str) -> dict[int, str]:
     """Return the state of each element by its position, from the lines of ``qstat -g d``."""
     rows = (line.split() for line in answer.splitlines())
     mine = (row for row in rows if len(row) > 5 and row[0] == array and row[-1].isdigit())

@@ -18,7 +18,6 @@ class SlurmArrays(ArrayQueue):
 
     first = 0
     variable = "SLURM_ARRAY_TASK_ID"
-    away = slurm_answers.AWAY
 
     def submit_argv(
         self, script: Path, members: Path, *, name: str, count: int, at_once: int | None, outputs: Path

@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,12 @@ LINES = ("partition", "account", "interface", "host_interface", "python", "conta
 NAMES = ("partition", "account", "interface", "host_interface")
 IN_GPU_REQUEST = re.compile("gpu|gres", re.IGNORECASE)
 """Text of a directive that requests GPUs, whose number rlnb does not read."""
+KEEP_S = 1.0
+"""Seconds for which the queue's answer to the check of a job counts for equal jobs."""
 NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
+
+_answers: dict[str, tuple[float, Problem | None]] = {}
+"""The latest answer of the queue with its time, in seconds of the monotonic clock, by the text of the launcher."""
 
 
 def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
@@ -69,8 +75,18 @@ def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:
             what=f"There is no {command} on this machine, so no job can be submitted from it.",
             fix="Run the notebook on a login node of the cluster.",
         )
-    elif problem := launcher.refusal():
+    elif problem := _refusal(launcher):
         yield problem
+
+
+def _refusal(launcher: QueueLauncher) -> Problem | None:
+    """Return the queue's objection to a job, with one question for all trials of a sweep."""
+    answer_s, problem = _answers.get(repr(launcher), (-math.inf, None))
+    if time.monotonic() - answer_s > KEEP_S:
+        problem = launcher.refusal()
+        _answers.clear()
+        _answers[repr(launcher)] = (time.monotonic(), problem)
+    return problem
 
 
 def _numbers(launcher: QueueLauncher) -> Iterator[Problem]:

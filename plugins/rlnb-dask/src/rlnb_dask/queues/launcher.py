@@ -95,6 +95,8 @@ class QueueLauncher(HostedLauncher):
     """Patterns of the names of a job's output files, with ``{}`` for the job's id. The first is read first."""
     away: ClassVar[re.Pattern[str] | None] = None
     """Words of the queue's commands if they cannot connect to its controller; None if they are unknown."""
+    full: ClassVar[re.Pattern[str] | None] = None
+    """Words of the queue's refusal while too many jobs are in it; None if they are unknown."""
     waiting: ClassVar[str] = ""
     """Pattern of the states of jobs that wait or are suspended; empty if they are unknown."""
     max_running: ClassVar[None] = None
@@ -332,8 +334,16 @@ class QueueLauncher(HostedLauncher):
         """Return whether a command failed only because the queue's controller does not answer at present."""
         return bool(self.away and self.away.search(error))
 
-    def submitted(self, job_dir: Path) -> str:
-        """Return the id of a job in the queue whose output goes to a folder; an empty text if there is none."""
+    def is_full(self, error: str) -> bool:
+        """Return whether a submission failed only because too many jobs are in the queue at present."""
+        return bool(self.full and self.full.search(error))
+
+    def submitted(self, job_dir: Path) -> str | None:
+        """Return the id of the job in the queue whose output goes to a folder.
+
+        Returns:
+            The id. It is empty if there is no such job, and None if the queue does not answer.
+        """
         return ""
 
     def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:

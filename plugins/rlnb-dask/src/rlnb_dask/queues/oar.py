@@ -1,6 +1,6 @@
 """OAR: each node of a training is a job, sized by a resource path (https://oar.imag.fr).
 
-The sources are the manual pages oarsub(1) and oarstat(1) of OAR 2.5. Not tested on an installation.
+The sources are the manual pages oarsub(1) and oarstat(1) of OAR 2.5, and the answers of OAR 2.5.9.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb import Problem
@@ -19,6 +22,15 @@ from rlnb_dask.queues.launcher import Argument, QueueLauncher
 logger = logging.getLogger("rlnb_dask")
 STREAMS = (("-O", "stdout"), ("-E", "stderr"))
 ENDED = ("Terminated", "Error", "toError")
+DELETED = "deleted from the queue (oardel)"
+CAUSES = {
+    "WALLTIME": "ended by OAR (walltime)",
+    "BESTEFFORT_KILL": "ended by OAR (besteffort)",
+    "FRAG_JOB_REQUEST": DELETED,
+}
+"""The end of a job in state Error, by the type of an event. OAR's own requests are of the last type too."""
+_LAST_WORDS = re.compile(r"\[ERROR\] Oarsub failed|LINE \d+:|\)?$")
+"""Beginnings of the lines that follow the cause of a refusal."""
 MEMORY_PROPERTY = "memory-per-core-property-name"
 
 
@@ -65,29 +77,61 @@ class Oar(QueueLauncher):
 
     def living(self, ids: Sequence[str]) -> Mapping[str, str] | None:
         """Return the state of each job that waits or runs."""
-        jobs = self._jobs(ids)
-        return None if jobs is None else {n: state for n, (state, _) in jobs.items() if state not in ENDED}
-
-    def final(self, number: str) -> str | None:
-        """Return the final state of a job, with OAR's message about it."""
-        state, message = (self._jobs([number]) or {}).get(number, ("", ""))
-        return f"{state} ({message})" if message else state or None
-
-    def unwanted(self, states: Sequence[str]) -> bool:
-        """Return whether a job ended in OAR's state for an error, which another job would meet too."""
-        return super().unwanted(states) or any(state.startswith(("Error", "toError")) for state in states)
-
-    def _jobs(self, ids: Sequence[str]) -> Mapping[str, tuple[str, str]] | None:
         options = (option for number in ids for option in ("-j", number))
         output = queries.ask(["oarstat", "-J", *options])
-        return None if output is None else jobs_of(output)
+        jobs = None if output is None else jobs_of(output)
+        return None if jobs is None else {n: job.state for n, job in jobs.items() if job.state not in ENDED}
+
+    def final(self, number: str) -> str | None:
+        """Return the final state of a job, from its exit status and OAR's events."""
+        job = (jobs_of(queries.ask(["oarstat", "-f", "-J", "-j", number]) or "") or {}).get(number)
+        return job.end if job and job.state in ENDED else None
+
+    def unwanted(self, states: Sequence[str]) -> bool:
+        """Return whether a job was deleted, or ended in OAR's state for an error, which another job would meet too."""
+        return super().unwanted(states) or any(state.startswith(("Error", "toError", DELETED)) for state in states)
+
+    def reason(self, output: str) -> str:
+        """Return the line of an output that gives a cause, without the lines that oarsub appends to its objection."""
+        lines = (line for line in output.splitlines() if not _LAST_WORDS.match(line.strip()))
+        return super().reason("\n".join(lines))
 
 
-def jobs_of(text: str) -> Mapping[str, tuple[str, str]] | None:
-    """Return each job's state and OAR's message, from the output of ``oarstat -J``; None if it is malformed."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A job as oarstat shows it."""
+
+    state: str
+    message: str
+    exit_code: int | None
+    """Its status as of wait(2); None if it has not ended by itself."""
+    events: Sequence[str]
+    """Types of OAR's events, the oldest first."""
+
+    @property
+    def end(self) -> str:
+        """How the job has ended, in words."""
+        if self.state == "Terminated" and self.exit_code is not None:
+            if os.WIFSIGNALED(self.exit_code):
+                return queries.killed(os.WTERMSIG(self.exit_code))
+            return queries.done(os.WEXITSTATUS(self.exit_code))
+        cause = next((text for event, text in CAUSES.items() if event in self.events), "")
+        return cause or (f"{self.state} ({self.message})" if self.message else self.state)
+
+
+def jobs_of(text: str) -> Mapping[str, Job] | None:
+    """Return each job from the output of ``oarstat -J``, which has events only with ``-f``; None if it is malformed."""
     try:
         jobs = json.loads(text or "{}")
     except json.JSONDecodeError as exc:
         logger.info("the queue's answer is malformed: %s", exc)
         return None
-    return {number: (str(job.get("state", "")), str(job.get("message") or "")) for number, job in jobs.items()}
+    return {
+        number: Job(
+            state=str(job.get("state", "")),
+            message=str(job.get("message") or ""),
+            exit_code=job.get("exit_code"),
+            events=[str(event.get("type", "")) for event in job.get("events") or ()],
+        )
+        for number, job in jobs.items()
+    }

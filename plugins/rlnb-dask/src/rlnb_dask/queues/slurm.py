@@ -15,7 +15,7 @@ from pathlib import Path
 from rlnb import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
-from rlnb_dask.queues import host_job, queries, slurm_answers
+from rlnb_dask.queues import host_job, queries, slurm_answers, slurm_limits
 from rlnb_dask.queues.launcher import Argument, Json
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
@@ -54,6 +54,7 @@ class Slurm(ArrayQueueLauncher):
     jobqueue = "SLURM"
     single_job = True
     away = AWAY
+    full = slurm_limits.FULL
     arrays = SlurmArrays()
 
     host: str = "here"
@@ -151,14 +152,22 @@ class Slurm(ArrayQueueLauncher):
         A controller that does not answer is an objection too: a user who is present can try again at once, and learns
         that SLURM_CONF is wrong.
         """
-        cores, memory_mib = self.cores if self._with_cores else 1, self.memory_gib * 1024 if self._with_memory else 0
-        least = Node(name="", cores=cores, memory_mib=math.ceil(memory_mib), gpus=self.gpus_per_node)
-        if problem := _refusal("this job", self.job_script(), self.nodes, least):
+        if problem := _refusal("this job", self.job_script(), self.nodes, self._least()):
             return problem
         if self.host != host_job.JOB:
             return None
         least = Node(name="", cores=1, memory_mib=host_job.MEMORY_MIB, gpus=0)
         return _refusal("the job of the host", host_job.script(self, Path("JOB")), 1, least)
+
+    def array_refusal(self, count: int) -> Problem | None:
+        """Return Slurm's objection to a trial submission of an array, such as a limit of the number of jobs."""
+        options = [f"--array=0-{count - 1}"]
+        return _refusal(f"an array of {count} such jobs", self.job_script(), self.nodes, self._least(), options)
+
+    def _least(self) -> Node:
+        """Return the size that a node must have for a job."""
+        cores, memory_mib = self.cores if self._with_cores else 1, self.memory_gib * 1024 if self._with_memory else 0
+        return Node(name="", cores=cores, memory_mib=math.ceil(memory_mib), gpus=self.gpus_per_node)
 
     def look(self, ids: Sequence[str]) -> str | None:
         """Return squeue's line about the jobs while the first of them waits or runs."""
@@ -169,12 +178,19 @@ class Slurm(ArrayQueueLauncher):
         return line if line and line.split()[1] in WAITING_OR_RUNNING else ""
 
     def waits(self, line: str) -> str:
-        """Return Slurm's state and reason of a job that does not run: ``"PENDING (JobHeldAdmin)"``, ``"suspended"``."""
+        """Return Slurm's state and reason of a job that does not run, with the meaning of a limit.
+
+        For example ``"PENDING (JobHeldAdmin)"``, ``"suspended"`` or ``"PENDING (QOSMaxJobsPerUserLimit): with this
+        one, your jobs would exceed a limit of the QOS"``.
+        """
         _, _, state_and_reason = line.partition(" ")
         state = state_and_reason.partition(" ")[0]
         if state == "SUSPENDED":
             return "suspended"
-        return state_and_reason if state in WAITING_OR_RUNNING and state != "RUNNING" else ""
+        if state not in WAITING_OR_RUNNING or state == "RUNNING":
+            return ""
+        advice = slurm_limits.advice(state_and_reason)
+        return f"{state_and_reason}: {advice}" if advice else state_and_reason
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final state of each ended job that Slurm's controller still remembers (MinJobAge)."""
@@ -193,9 +209,9 @@ class Slurm(ArrayQueueLauncher):
         rounding_s = -(self.duration_s or 0) % 60  # Slurm counts walltimes in whole minutes
         return None if end_s is None else end_s - rounding_s
 
-    def submitted(self, job_dir: Path) -> str:
+    def submitted(self, job_dir: Path) -> str | None:
         """Return the id of the job whose submission seemed to fail, because the controller's answer was lost."""
-        return slurm_answers.job_of(f"{job_dir}/rlnb-") or ""  # the output of the host's own job is there too
+        return slurm_answers.job_of(f"{job_dir}/rlnb-")  # the output of the host's own job is there too
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether a job was cancelled in the queue, or could not run at all."""
@@ -210,7 +226,8 @@ class Slurm(ArrayQueueLauncher):
                 cancellation of the whole job is a cause, and is kept.
         """
         lines = (line for line in output.splitlines() if not _CONSEQUENCE.match(line.strip()))
-        return super().reason("\n".join(lines))
+        line = super().reason("\n".join(lines))
+        return slurm_limits.objection(output) if line.startswith("sbatch: error: ") else line
 
 
 def _states(ids: Sequence[str]) -> Mapping[str, str]:
@@ -218,13 +235,13 @@ def _states(ids: Sequence[str]) -> Mapping[str, str]:
     return {number: job["JobState"] for number, job in slurm_answers.jobs(ids).items()}
 
 
-def _objection(script: str) -> str:
+def _objection(script: str, options: Sequence[str]) -> str:
     """Return Slurm's objection to a trial submission of a job; an empty text if there is none."""
-    process = slurm_answers.sbatch(["--test-only"], script)
-    return process.stderr.strip().removeprefix("allocation failure: ") if process.returncode else ""
+    process = slurm_answers.sbatch(["--test-only", *options], script)
+    return slurm_limits.objection(process.stderr) if process.returncode else ""
 
 
-def _refusal(job: str, script: str, count: int, least: Node) -> Problem | None:
+def _refusal(job: str, script: str, count: int, least: Node, options: Sequence[str] = ()) -> Problem | None:
     """Return Slurm's objection to a trial submission of a job; None if there is none.
 
     Args:
@@ -232,8 +249,9 @@ def _refusal(job: str, script: str, count: int, least: Node) -> Problem | None:
         script: Its script.
         count: Number of its nodes.
         least: The size of each of them.
+        options: Further options of sbatch.
     """
-    objection = _objection(script)
+    objection = _objection(script, options)
     if objection == NO_NODES:
         objection = _too_few_nodes(script, count, least)
     if not objection:
@@ -242,10 +260,7 @@ def _refusal(job: str, script: str, count: int, least: Node) -> Problem | None:
         what = f"Slurm does not answer, so it cannot check {job}: {objection}"
         fix = "Try again once `sinfo` answers. If it never does, SLURM_CONF names no running Slurm."
         return Problem(what=what, fix=fix)
-    return Problem(
-        what=f"Slurm would refuse {job}: {objection}",
-        fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
-    )
+    return Problem(what=f"Slurm would refuse {job}: {objection}", fix=slurm_limits.fix(objection))
 
 
 def _too_few_nodes(script: str, count: int, least: Node) -> str:
