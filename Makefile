@@ -15,8 +15,10 @@ PYTEST := $(BIN)/python -m pytest
 QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
-# Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages.
-KERNEL_TESTS := $(addprefix tests/,laws nvidia diagnosis records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
+# Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages. The other
+# laws are about the text of the source, which has one version.
+KERNEL_TESTS := $(addprefix tests/laws/test_,pythons.py imports.py public_names.py hook_docs.py) \
+	$(addprefix tests/,nvidia diagnosis records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
 	$(wildcard tests/test_*.py)
 OUT ?= outputs
 
@@ -67,7 +69,7 @@ $(PAGES)/package.json: $(EXTENSION)/node_modules/.installed rlnb/curves/chart.js
 	touch $@
 
 test-extension: install ## test the server part of the JupyterLab extension
-	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m "not slow"
+	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -n 3 -m "not slow"
 
 # Installing the build dependencies of the pages takes minutes.
 test-pages: install ## test the pages of the extension (if node is installed), and its slow server tests
@@ -129,16 +131,19 @@ test-gpu: ## run the tests on one NVIDIA GPU (< 10 minutes), into benchmarks/RES
 
 # The kernel half of rlnb also runs on Pythons without Isaac Lab. PYENV_VERSION lets pyenv find a Python other than
 # that of .python-version.
-test-kernels: $(UV)
+.venv-3.%/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+	PYENV_VERSION=3.$* $(UV) venv --quiet --clear --no-python-downloads --python 3.$* $(@D)
+	$(UV) pip install --quiet --python $(@D)/bin/python --constraint constraints.txt $(EDITABLE) --editable '.[report,dev]'
+	touch $@
+
+test-kernels: $(UV) ## test the kernel half on the other Pythons that are installed
 	@for version in $(OTHER_PYTHONS); do \
 		export PYENV_VERSION=$$version; \
 		$(UV) python find --no-python-downloads $$version >/dev/null 2>&1 || { echo "Python $$version is not installed: not tested"; continue; }; \
 		echo "Python $$version"; \
-		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
-		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
-			$(EDITABLE) --editable '.[report,dev]' && \
+		$(MAKE) --no-print-directory .venv-$$version/.installed && \
 		.venv-$$version/bin/python -m pytest -q $(KERNEL_TESTS) \
-			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
+			-n 3 -m "not isaaclab and not slow and not gpu and not one_python" || exit 1; \
 	done
 
 # MLflow and Trackio refuse one pin each, so they have an environment of their own, without Isaac Lab. The library echo

@@ -7,10 +7,14 @@ first measure two engines.
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
 os.environ["RLNB_COMPARE_PHYSICS"] = "0"
+# In images that forbid bytecode, each process of a test would compile the 6,000 modules of Isaac Lab and torch again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORIGINAL = os.environ.get(VARIABLE)
 

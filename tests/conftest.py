@@ -20,6 +20,9 @@ import pytest
 import rlnb
 from rlnb.nvidia import cuda, gpus
 
+STARTERS = ("node", "launch", "training", "tests")
+"""Folders whose tests start runs on every Python. The tests of other folders need runs only to read or select them."""
+
 LEAVE_S = 30.0
 """Seconds within which the processes of a run must end after the test. They end shortly after writing the result."""
 
@@ -54,6 +57,15 @@ code="import subprocess, sys; sys.exit(subprocess.run([sys.executable, *sys.argv
 "{python}" -c "$code" "$@"
 exit $?
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need runs but do not test how runs start: ``make test-kernels`` leaves them out."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if item.path.parent.name not in STARTERS and not {"root", "echo_root"}.isdisjoint(fixtures):
+            item.add_marker("one_python")
 
 
 @pytest.fixture
@@ -159,6 +171,18 @@ def echo_root(tmp_path_factory):
         patch.setattr(rlnb.options, "root", root)
         patch.setattr(rlnb.options, "warm", False)
         yield root
+
+
+@pytest.fixture
+def copied(root: Path) -> Callable[[list[rlnb.Run]], list[rlnb.Run]]:
+    """Provide a function that copies runs of the module into the test's own root, where the test may change them."""
+
+    def copy(runs: list[rlnb.Run]) -> list[rlnb.Run]:
+        for run in runs:
+            psutil.wait_procs(_agents_and_workers(run.path), timeout=LEAVE_S)  # they write until they end
+        return [rlnb.Run(shutil.copytree(run.path, root / "runs" / run.path.name, symlinks=True)) for run in runs]
+
+    return copy
 
 
 SETTLE_S = 0.1

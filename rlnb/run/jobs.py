@@ -28,7 +28,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
-POLL_S = 0.25
+POLL_S = 0.1
 
 
 class ResumedError(RunError):
@@ -99,7 +99,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
         loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
-    end = state if reason == state else f"{state}: {reason}"
+    end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     raise RunError(
         f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 1.0
-"""Seconds between two looks at the running trials."""
+POLL_S = 0.25
+"""Shortest time in seconds between two looks at the running trials."""
+LOOKS_PER_S = 20
+"""Looks at a trial per second. A look takes about 4 ms of the kernel."""
 REPORTS = 50
 """Largest number of reports of a trial to the pruner. They are at the same iterations in every trial."""
 NEVER_STARTED = "never_started"
@@ -95,7 +97,8 @@ class Driver:
                     self._begin()
                 except Exception as exc:
                     self._give_up(exc)
-                time.sleep(POLL_S)
+                if self._going:
+                    time.sleep(max(POLL_S, len(self._going) / LOOKS_PER_S))
 
     def _give_up(self, exc: Exception) -> None:
         """Start no further trials; running trials are still watched."""

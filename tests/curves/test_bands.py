@@ -11,8 +11,8 @@ import rlnb
 from rlnb.curves.bands import GRID, figure, mean_curve
 
 
-@pytest.fixture
-def seeds(root: Path) -> list[rlnb.Run]:
+@pytest.fixture(scope="module")
+def seeds(echo_root: Path) -> list[rlnb.Run]:
     """Three runs that differ only in their seed."""
     runs = [rlnb.train("Echo", library="echo", max_iterations=8, seed=seed) for seed in range(3)]
     return [run.wait(timeout_s=30) for run in runs]

@@ -106,14 +106,13 @@ def test_there_are_as_many_axes_as_metrics(count):
 
 
 def test_a_usual_metric_without_a_finite_value_has_no_axes(root):
-    from rlnb_echo.backend import _log
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    from rlnb_echo.event_file import EventFile
 
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
     for path in run.record.folder.event_files():
         path.unlink()
-    writer = EventFileWriter(str(run.path / "logs"))
-    _log(writer, 0, {"Train/mean_reward": float("nan"), "Perf/total_fps": 10.0})
-    writer.close()
+    events = EventFile(run.path / "logs")
+    events.add(0, {"Train/mean_reward": float("nan"), "Perf/total_fps": 10.0})
+    events.close()
     shown = figure.figure([rlnb.get_run(run.id)])
     assert [note.text for note in shown.layout.annotations] == ["fps"]

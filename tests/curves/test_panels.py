@@ -29,8 +29,8 @@ def registered() -> Iterator[Callable[[Panels], None]]:
         plugins.manager().unregister(name=name)
 
 
-@pytest.fixture
-def runs(root: Path) -> list[rlnb.Run]:
+@pytest.fixture(scope="module")
+def runs(echo_root: Path) -> list[rlnb.Run]:
     return [rlnb.train("Echo", library="echo", max_iterations=2, seed=seed).wait(60) for seed in range(2)]
 
 

@@ -20,11 +20,12 @@ MISSING = {
     "Darwin": ["os.pidfd_open", "os.sched_getaffinity"],
     "Windows": ["os.pidfd_open", "os.sched_getaffinity", "os.getuid", "os.getgid", "signal.SIGKILL", "signal.SIGUSR1"],
 }
+REPORT = "import jupyter_client.manager, nbconvert, papermill"
+"""What a report needs of third parties."""
 STAND_IN = """
 import importlib, json, os, platform, signal, subprocess, sys
 import anywidget, ctypes, matplotlib.pyplot, numpy, pandas, PIL.Image, plotly.graph_objects, pluggy, psutil
 import rich.console, rich.live, rich.table
-import jupyter_client.manager, nbconvert, papermill
 import logging, multiprocessing, tempfile, threading, scipy.stats, tsdownsample
 import tensorboard.compat.proto.event_pb2
 system, missing, root = json.loads(sys.argv[1])
@@ -49,9 +50,10 @@ def refusal(call):
 """
 
 
-def on(system: str, root: Path, code: str) -> dict[str, Any]:
+def on(system: str, root: Path, code: str, imports: str = "") -> dict[str, Any]:
+    """Run code after rlnb was imported on another system, and after further imports of third-party packages."""
     argument = json.dumps([system, MISSING[system], str(root)])
-    argv = [sys.executable, "-c", STAND_IN + code, argument]
+    argv = [sys.executable, "-c", imports + STAND_IN + code, argument]
     process = subprocess.run(argv, capture_output=True, text=True, timeout=100)
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout.splitlines()[-1])
@@ -77,6 +79,7 @@ print(json.dumps({{
     "groups": repr(rlnb.compare([run], "reward"))[:6], "report": str(rlnb.report(run, root + "/report.html")),
 }}))
 """,
+        REPORT,
     )
     assert (answers["state"], answers["rows"], answers["table"]) == ("completed", 4, 1)
     assert answers["tags"] == ["kept"]

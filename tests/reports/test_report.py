@@ -125,12 +125,23 @@ def test_a_notebook_of_the_user_is_not_replaced(runs, tmp_path):
     assert not (tmp_path / "ant.html").exists()
 
 
-def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp_path):
+@pytest.fixture(scope="module")
+def again(runs, tmp_path_factory):
+    """The path of a second report of an archived run in place of a first one, and what was said meanwhile."""
+    path, said = tmp_path_factory.mktemp("again") / "again.html", []
     rlnb.Runs([runs[1]]).archive().apply()
-    for _ in range(2):
-        rlnb.report(runs[1], tmp_path / "again.html")
-    assert (tmp_path / "again.ipynb").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "status", lambda text: said.append(text) or contextlib.nullcontext())
+        for _ in range(2):
+            rlnb.report(runs[1], path)
     rlnb.Runs([runs[1]]).restore().apply()
+    return path, said
+
+
+def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, again):
+    path, _ = again
+    assert runs[1].id in path.read_text()
+    assert path.with_suffix(".ipynb").exists()
 
 
 def test_a_path_without_the_html_suffix_is_refused(runs, tmp_path):
@@ -153,11 +164,9 @@ def test_an_unwritable_path_is_reported_with_the_fix(runs, tmp_path):
         rlnb.report(runs[1], tmp_path / "file" / "report.html")
 
 
-def test_it_shows_a_status_while_the_cell_waits(runs, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(report, "status", lambda text: said.append(text) or contextlib.nullcontext())
-    rlnb.report(runs[1], tmp_path / "said.html")
-    assert said == [f"Writing the report of {runs[1].id}"]
+def test_it_shows_a_status_while_the_cell_waits(runs, again):
+    _, said = again
+    assert said == 2 * [f"Writing the report of {runs[1].id}"]
 
 
 def test_a_missing_papermill_is_reported_with_the_pip_line(runs, monkeypatch):

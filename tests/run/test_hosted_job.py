@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -10,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,13 +24,16 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
 
+@pytest.fixture(scope="module")
+def trained(echo_root: Path) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", max_iterations=4).wait(60)
+
+
 @pytest.fixture
-def interrupted(root: Path) -> rlnb.Run:
+def interrupted(copied: Callable[[list[rlnb.Run]], list[rlnb.Run]], trained: rlnb.Run) -> rlnb.Run:
     """A training that its cluster ended. This process is its living host."""
-    run = rlnb.train("Echo", library="echo", max_iterations=4).wait(60)
+    (run,) = copied([trained])
     job = run.jobs[0].folder
-    with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # the agent writes a missing result until it exits
     job.result.unlink()
     job.handle.unlink()
     files.write_once(job.result, to_json(rlnb.Result(outcome="timeout", values={"interrupted": True})))

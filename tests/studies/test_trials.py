@@ -1,8 +1,12 @@
 """The driver of a sweep's trials, without its thread."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 import rlnb
+from rlnb.studies import trials
 from rlnb.studies.trials import Driver, Search, runs_of
 
 optuna = pytest.importorskip("optuna")
@@ -71,3 +75,13 @@ def test_a_trial_whose_kernel_died_before_it_made_the_run_is_tried_again(root, t
     assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE", "COMPLETE"]
     assert study.trials[1].params == lost.params
     assert sorted(runs_of("one")) == [1, 2]
+
+
+def test_many_trials_are_looked_at_less_often(root, tmp_path, study, monkeypatch):
+    pauses_s = []
+    real_sleep = time.sleep
+    monkeypatch.setattr(trials, "LOOKS_PER_S", 4)
+    monkeypatch.setattr(trials, "time", SimpleNamespace(sleep=lambda s: pauses_s.append(s) or real_sleep(s)))
+    drive(study, tmp_path, n_trials=3, at_once=3)
+    assert pauses_s[0] == 0.75
+    assert min(pauses_s) >= trials.POLL_S

@@ -186,6 +186,8 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
     assert second.state == "queued"
     second.cancel()
     until(lambda: second.state == "cancelled")
+    with pytest.raises(rlnb.RunError, match=rf"^{second.id} \(train\) cancelled while it waited in the queue\n"):
+        second.wait_for_completion()
     assert first.state == "running"
     first.cancel()
     until(lambda: first.state == "cancelled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from rlnb_tasks import files
 
-pytest.importorskip("newton")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("newton") is None, reason="newton is not installed here")
 
 GRAVITY = 9.81
 DT_S = 1 / 240

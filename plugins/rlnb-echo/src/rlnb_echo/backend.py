@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 
 from rlnb import RlnbError
 from rlnb.backend import TrainContext, write_whole
+from rlnb_echo.event_file import EventFile
 from rlnb_echo.options import Options
 
 HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
@@ -58,8 +59,6 @@ class Echo:
 
     def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
         """Log a curve that rises to the goal, and write a checkpoint every five iterations."""
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
         options = Options.of(agent_cfg)
         if options.ignore_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -74,18 +73,18 @@ class Echo:
             max_iterations=total,
             num_envs=NUM_ENVS,
         )
-        writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2) if ctx.rank == 0 else None
+        events = EventFile(ctx.log_dir) if ctx.rank == 0 else None
         for iteration in range(first, total):
             scalars = _iterate(iteration, total, options, ctx.seed)
-            if writer is None:
+            if events is None:
                 continue
-            _log(writer, iteration, scalars)
+            events.add(iteration, scalars)
             checkpoint: Checkpoint = {"iteration": iteration, "level": _level(iteration, total)}
             if iteration % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 or iteration == total - 1:
                 _write(ctx.log_dir, checkpoint)
-            ctx.iteration_finished(partial(_save, writer, ctx.log_dir, checkpoint))
-        if writer is not None:
-            writer.close()
+            ctx.iteration_finished(partial(_save, events, ctx.log_dir, checkpoint))
+        if events is not None:
+            events.close()
 
     def evaluate(self, checkpoint: Path, options: EvaluationOptions) -> Episodes:
         """Return made-up episodes that succeed more often the later the checkpoint's iteration is."""
@@ -134,16 +133,8 @@ def _level(iteration: int, total: int) -> float:
     return 1.0 - math.exp(-3.0 * (iteration + 1) / total)
 
 
-def _log(writer: Any, iteration: int, scalars: Mapping[str, float]) -> None:
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-    writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
-
-
-def _save(writer: Any, folder: Path, checkpoint: Checkpoint) -> None:
-    writer.close()
+def _save(events: EventFile, folder: Path, checkpoint: Checkpoint) -> None:
+    events.close()
     _write(folder, checkpoint)
 
 
