@@ -70,6 +70,9 @@ class Account:
     """Hours of all GPUs that its jobs held; 0 on CPUs, NaN if their number is unknown."""
     frames: float
     """Env transitions that the run kept, over all ranks; NaN for a script."""
+    checkpoint_bytes: int
+    """Bytes of the checkpoints that its trainings wrote, including those deleted since. Runs of older versions of rlnb
+    did not record them; then it is the size of the checkpoints that are left."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -83,6 +86,8 @@ class _Timeline:
     begin_s: float
     end_s: float
     span: Span | None
+    first_iteration: int
+    """Iteration at which the training begins, or will begin once it leaves the queue."""
     kept_s: float = math.nan
     """Time up to which the run kept the work of this training."""
     iterations: int = 0
@@ -118,7 +123,7 @@ def account_of(record: RunRecord) -> Account | None:
     later: _Timeline | None = None
     for line in reversed(timelines):
         _weigh(line, later, record, logged)
-        later = _earlier_begin(line, later, record)
+        later = _earlier_begin(line, later)
     held = [line.end_s - line.node_s for line in timelines]
     node_hours = sum(held) / HOUR_S * record.manifest.resources.nodes
     return Account(
@@ -132,6 +137,7 @@ def account_of(record: RunRecord) -> Account | None:
         node_hours=node_hours,
         gpu_hours=sum(held) / HOUR_S * _gpus(record.manifest, timelines),
         frames=_frames(timelines),
+        checkpoint_bytes=_checkpoint_bytes(record, timelines),
     )
 
 
@@ -149,6 +155,10 @@ def _timelines(record: RunRecord, created_s: float, now_s: float, logged: Iterat
         node_s = _within(request_s, _node_s(job, record.manifest.resources.nodes), end_s)
         first_s = span.start_time if span else logged.first_s(node_s) if record.manifest.script else None
         begin_s = _within(node_s, first_s, end_s)
+        started = job.started
+        first = (
+            _iteration_after(record, _resumed_from(job), lines, logged) if started is None else started.first_iteration
+        )
         lines.append(
             _Timeline(
                 job=job,
@@ -158,6 +168,7 @@ def _timelines(record: RunRecord, created_s: float, now_s: float, logged: Iterat
                 begin_s=begin_s,
                 end_s=end_s,
                 span=span,
+                first_iteration=first,
                 saves=saves_of(job.folder),
             )
         )
@@ -215,7 +226,7 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
         line.lost_iterations = None if record.manifest.script and line.interrupted else 0
         return
     first, last = started.first_iteration, started.max_iterations
-    resumed = _first_of(later, record) if later else None
+    resumed = later.first_iteration if later else None
     if line.state == "completed" and (resumed is None or resumed >= last):
         line.iterations = last - first
         return
@@ -223,7 +234,7 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
     if not line.interrupted and resumed is None:  # it still trains
         line.iterations = finished - first
         return
-    boundary = _after_checkpoint(record, first) if resumed is None else resumed
+    boundary = _after_checkpoint(record, line, logged) if resumed is None else resumed
     boundary = min(max(boundary, first), finished)
     line.iterations, line.lost_iterations = boundary - first, finished - boundary
     moment = logged.time_s(line.span, boundary - 1) if boundary > first else line.begin_s
@@ -232,39 +243,53 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
     line.kept_s = _within(line.kept_s, max(complete, default=line.kept_s), line.end_s)
 
 
-def _earlier_begin(line: _Timeline, later: _Timeline | None, record: RunRecord) -> _Timeline | None:
+def _earlier_begin(line: _Timeline, later: _Timeline | None) -> _Timeline | None:
     """Return the one of two trainings that began at the earlier iteration.
 
     A training that never began has replaced nothing, unless it is the newest one, which may still begin.
     """
     if later is None:
         return line
-    return line if line.job.started is not None and _first_of(line, record) <= _first_of(later, record) else later
+    return line if line.job.started is not None and line.first_iteration <= later.first_iteration else later
 
 
-def _first_of(later: _Timeline, record: RunRecord) -> int:
-    """Return the iteration at which a training begins, which may still wait in the queue."""
-    if (started := later.job.started) is not None:
-        return started.first_iteration
-    return _iteration_after(record, options_of(TrainOptions, later.job.folder).checkpoint or "")
-
-
-def _after_checkpoint(record: RunRecord, first: int) -> int:
-    """Return the iteration at which ``run.resume()`` would go on."""
+def _after_checkpoint(record: RunRecord, line: _Timeline, logged: Iterations) -> int:
+    """Return the iteration at which ``run.resume()`` would go on after a training."""
     newest = record.checkpoints.last_whole()
-    return first if newest is None else _iteration_after(record, str(newest.relative_to(record.path)))
+    return 0 if newest is None else _iteration_after(record, str(newest.relative_to(record.path)), [line], logged)
 
 
-def _iteration_after(record: RunRecord, checkpoint: str) -> int:
-    """Return the iteration after that of a checkpoint, by its name, since the file may be deleted by now; 0 if none."""
-    (number,) = Checkpoints([record.path / checkpoint], record).iterations
-    return 0 if number is None else int(number) + 1
+def _iteration_after(record: RunRecord, checkpoint: str, lines: Sequence[_Timeline], logged: Iterations) -> int:
+    """Return the iteration after that of a checkpoint, by its name, since the file may be deleted by now; 0 if none.
+
+    The name of a "best" file has no number. The file includes the iterations that were finished when it was written.
+
+    Args:
+        record: The run.
+        checkpoint: Path of the checkpoint below the run's folder; empty for none.
+        lines: Trainings of the run, one of which may have written the checkpoint.
+        logged: Iterations of the run.
+    """
+    path = record.path / checkpoint
+    (number,) = Checkpoints([path], record).iterations
+    if not checkpoint or number is not None:
+        return 0 if number is None else int(number) + 1
+    times = [save.end_s for line in lines for save in line.saves or () if save.file == path.name]
+    with contextlib.suppress(OSError):  # rlnb 0.1 did not record what a training wrote
+        times = times or [path.stat().st_mtime]
+    spans = [line.span for line in lines if line.span is not None and times and line.span.start_time <= max(times)]
+    return logged.finished(spans[-1], max(times)) if spans else 0
+
+
+def _resumed_from(job: JobRecord) -> str:
+    """Return the path of the checkpoint from which a job goes on, below the run's folder; empty if there is none."""
+    return options_of(TrainOptions, job.folder).checkpoint or ""
 
 
 def _resumed_file(later: _Timeline | None, record: RunRecord) -> str:
     """Return the name of the checkpoint from which the run goes on; empty if there is none."""
     if later is not None:
-        return Path(options_of(TrainOptions, later.job.folder).checkpoint or "").name
+        return Path(_resumed_from(later.job)).name
     newest = record.checkpoints.last_whole()
     return newest.name if newest else ""
 
@@ -321,6 +346,15 @@ def _gpus(manifest: Manifest, timelines: Sequence[_Timeline]) -> float:
     if resources.device.startswith("cuda"):
         return resources.world_size
     return resources.nodes * per_node if isinstance(per_node, int) else math.nan
+
+
+def _checkpoint_bytes(record: RunRecord, timelines: Sequence[_Timeline]) -> int:
+    size = sum(save.size for line in timelines for save in line.saves or ())
+    if not size:
+        for path in record.checkpoints:
+            with contextlib.suppress(OSError):  # deleted at this moment in favour of a newer one
+                size += path.stat().st_size
+    return size
 
 
 def _frames(timelines: Sequence[_Timeline]) -> float:

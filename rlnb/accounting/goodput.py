@@ -6,10 +6,10 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlnb.accounting.account import Account, Interruption, account_of
 from rlnb.accounting.parts import Parts, total
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SHORTEST_S = 0.05
+"""Seconds below which a cell stays empty, since it would show ``0.0 s``."""
 MOST_ROWS = 100
 """Most runs and most interruptions that a notebook shows."""
 
@@ -68,8 +70,23 @@ class Row:
     """Mean number of busy cores, over all nodes."""
     gpu_percent: float
     """Mean use of its GPUs."""
+    checkpoint_bytes: int
+    """Bytes of the checkpoints that it wrote, including those deleted since."""
+    event_bytes: int
+    """Size of its event files."""
+    media_bytes: int
+    """Size of its pictures and films."""
     disk_bytes: int
     """Size of the run's folder."""
+
+
+class Lines(NamedTuple):
+    """A table as text."""
+
+    heads: Sequence[str]
+    """Name of each column."""
+    rows: Sequence[Sequence[str]]
+    """The cells of each row."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +142,9 @@ class Goodput:
         ``restarting_s`` and ``idle_s``, which is defined in the guide *What trainings cost*. ``goodput`` is the useful
         share. ``interruptions`` and ``lost_iterations`` are counts. ``node_hours`` and ``gpu_hours`` are those of the
         nodes and GPUs that the jobs held. ``frames`` and ``frames_per_gpu_hour`` count the env transitions that the run
-        kept. ``cpu_cores`` and ``gpu_percent`` are the mean load, and ``disk_bytes`` is the size of the run's folder.
+        kept. ``cpu_cores`` and ``gpu_percent`` are the mean load. ``checkpoint_bytes`` counts all checkpoints that the
+        run wrote, ``event_bytes`` and ``media_bytes`` are the sizes of its event files and of its pictures and films,
+        and ``disk_bytes`` is the size of the run's folder.
         """
         import pandas as pd
 
@@ -172,16 +191,39 @@ class Goodput:
         rate = "" if math.isnan(per_hour) else f", {short(per_hour)} frames per GPU-hour"
         return f"{counted(len(self.accounts), 'run')}, {time}; {counted(count, 'interruption')}{between}; {cost}{rate}"
 
-    def _repr_html_(self) -> str:
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What all runs together cost, as names and texts; empty without runs."""
+        if not self.accounts:
+            return []
+        parts, count = self.parts, len(self.interruptions)
+        between = f", one every {duration(self.mean_s_between_interruptions)}" if count else ""
+        lost = sum(interruption.lost_iterations or 0 for interruption in self.interruptions)
+        has_lost = lost or parts.lost_s >= SHORTEST_S
+        facts = {
+            "wall time": duration(parts.wall_s),
+            "goodput": "" if math.isnan(parts.useful_share) else f"{parts.useful_share:.0%}",
+            "interruptions": f"{count}{between}",
+            "lost": f"{duration(parts.lost_s)}, {counted(lost, 'iteration')}" if has_lost else "",
+            "node-hours": short(self.node_hours),
+            "GPU-hours": short(self.gpu_hours) if self.gpu_hours else "",
+            "frames per GPU-hour": "" if math.isnan(self.frames_per_gpu_hour) else short(self.frames_per_gpu_hour),
+        }
+        return [(name, value) for name, value in facts.items() if value]
+
+    def run_lines(self) -> Lines:
+        """The first rows of :meth:`table` as text, without columns that have no values, such as those of GPUs."""
         heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
-        heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %", "MB"]
-        rest = f", the first {MOST_ROWS} shown" if len(self.accounts) > MOST_ROWS else ""
+        heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %"]
+        heads += ["MB of checkpoints", "MB of events", "MB of media", "MB on disk"]
         rows = [_cells(row) for row in self.rows(MOST_ROWS)]
         columns = [number for number in range(len(heads)) if not rows or any(row[number] for row in rows)]
-        cells = [[row[number] for number in columns] for row in rows]  # without GPUs, no columns of GPUs
-        runs = table([heads[number] for number in columns], cells, caption=self.summary + rest)
-        lines = [
-            (
+        return Lines([heads[number] for number in columns], [[row[number] for number in columns] for row in rows])
+
+    def interruption_lines(self) -> Lines:
+        """The newest rows of :meth:`interruptions_table` as text, with times in the time zone of this machine."""
+        rows = [
+            [
                 line.run,
                 line.job,
                 datetime.fromtimestamp(line.time_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S"),
@@ -189,11 +231,16 @@ class Goodput:
                 cell(line.lost_iterations),
                 duration(line.lost_s),
                 line.error,
-            )
+            ]
             for line in self.interruptions[-MOST_ROWS:]
         ]
-        heads = ["run", "job", "time", "cause", "lost iterations", "lost time", "error"]
-        return runs + (table(heads, lines, caption="Interruptions") if lines else "")
+        return Lines(["run", "job", "time", "cause", "lost iterations", "lost time", "error"], rows)
+
+    def _repr_html_(self) -> str:
+        rest = f", the first {MOST_ROWS} shown" if len(self.accounts) > MOST_ROWS else ""
+        runs, lines = self.run_lines(), self.interruption_lines()
+        interruptions = table(lines.heads, lines.rows, caption="Interruptions") if lines.rows else ""
+        return table(runs.heads, runs.rows, caption=self.summary + rest) + interruptions
 
 
 def goodput(runs: RunFacts | Iterable[RunFacts]) -> Goodput:
@@ -235,6 +282,9 @@ def _row(account: Account) -> Row:
         frames_per_gpu_hour=account.frames / account.gpu_hours if account.gpu_hours else math.nan,
         cpu_cores=usage.cpu_cores,
         gpu_percent=usage.gpu_percent,
+        checkpoint_bytes=account.checkpoint_bytes,
+        event_bytes=usage.event_bytes,
+        media_bytes=usage.media_bytes,
         disk_bytes=usage.disk_bytes,
     )
 
@@ -245,12 +295,13 @@ def _cells(row: Row) -> list[str]:
         row.run,
         row.task,
         row.state,
-        *("" if math.isnan(value) else duration(value) for value in seconds),
+        *(duration(value) if value >= SHORTEST_S else "" for value in seconds),
         "" if math.isnan(row.goodput) else f"{row.goodput:.0%}",
         str(row.interruptions or ""),
         str(row.lost_iterations or ""),
         short(row.gpu_hours) if row.gpu_hours > 0 else "",
         *("" if math.isnan(value) else short(value) for value in (row.frames_per_gpu_hour, row.cpu_cores)),
         "" if math.isnan(row.gpu_percent) else f"{row.gpu_percent:.0f}",
+        *(short(size / 1e6) if size else "" for size in (row.checkpoint_bytes, row.event_bytes, row.media_bytes)),
         short(row.disk_bytes / 1e6),
     ]

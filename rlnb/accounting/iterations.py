@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING
 
 from rlnb.metrics.events import EventReader
@@ -28,9 +29,15 @@ class Iterations:
     def __init__(self, record: RunRecord) -> None:
         self._record = record
 
-    def finished(self, span: Span) -> int:
-        """Return the number of iterations of the run that were finished in a job; 0 if it has logged none."""
-        numbers, _ = self._of(span)
+    def finished(self, span: Span, by_s: float = math.inf) -> int:
+        """Return the number of iterations of the run that were finished in a job; 0 if it has logged none.
+
+        Args:
+            span: The job.
+            by_s: Time up to which iterations count, in seconds since the epoch.
+        """
+        numbers, times = self._of(span)
+        numbers = numbers[times <= by_s]
         return int(numbers.max() + _ROUNDING) + 1 if len(numbers) else 0
 
     def time_s(self, span: Span, iteration: int) -> float | None:

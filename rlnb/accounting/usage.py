@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -29,16 +30,24 @@ class Usage:
     """Use of its GPUs, 0 to 100, averaged over them; NaN without GPUs."""
     disk_bytes: int = 0
     """Size of the run's folder. Files that were deleted since do not count."""
+    event_bytes: int = 0
+    """Size of its event files, with those of the load of the nodes."""
+    media_bytes: int = 0
+    """Size of its pictures and films."""
 
 
 def usage_of(run: RunDir) -> Usage:
     """Return the mean load of a run and its size on the disk."""
-    size = 0
+    size = events = media = 0
     sums: Mapping[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    pictures, samples = f"{run.media}{os.sep}", f"{run.system}{os.sep}"  # Path.parents is slow for thousands of runs
     for path in files_below(run.path):
+        name = os.fspath(path)
         with contextlib.suppress(OSError):
-            size += path.lstat().st_size
-        if run.system in path.parents:
+            size += (part := os.lstat(name).st_size)
+            events += part if "tfevents" in path.name else 0
+            media += part if name.startswith(pictures) else 0
+        if name.startswith(samples):
             _add(path, sums)
     means = {tag: total / weight for tag, (total, weight) in sums.items() if weight}
     cores = [mean for tag, mean in means.items() if tag.endswith("cpu_cores")]
@@ -47,6 +56,8 @@ def usage_of(run: RunDir) -> Usage:
         cpu_cores=sum(cores) if cores else math.nan,
         gpu_percent=sum(gpus) / len(gpus) if gpus else math.nan,
         disk_bytes=size,
+        event_bytes=events,
+        media_bytes=media,
     )
 
 

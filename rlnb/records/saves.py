@@ -24,6 +24,8 @@ class Save:
     """Time at which it was complete, in seconds since the epoch."""
     duration_s: float
     """Seconds that the training spent on it."""
+    size: int = 0
+    """Bytes of the file; 0 in the records of older versions of rlnb."""
 
 
 def append(job: JobDir, save: Save) -> None:

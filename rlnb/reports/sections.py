@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.accounting.goodput import goodput as goodput_of
 from rlnb.curves import figure
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import duration, table
@@ -118,6 +119,24 @@ def usage(runs: Sequence[RunFacts]) -> Curves | None:
     sampled = sorted({tag for run in runs for tag in run.system.tags})
     tags = [tag for tag in sampled if "/rank" not in tag][:USAGES]
     return Curves(figure.figure(runs, tags, x="wall_time"), "Use of the nodes over time") if tags else None
+
+
+def goodput(runs: Sequence[RunFacts]) -> str:
+    """Return tables of what the runs cost, with a column for each run, and of their interruptions."""
+    result = goodput_of(runs)
+    costs, interruptions = result.run_lines(), result.interruption_lines()
+    names, *columns = [[head, *cells] for head, *cells in zip(costs.heads, *costs.rows, strict=True)]
+    page = f"<p>{html.escape(result.summary)}</p>"
+    page += table(["", *names[1:]], columns) if costs.rows else ""
+    return page + (
+        table(interruptions.heads, interruptions.rows, caption="Interruptions") if interruptions.rows else ""
+    )
+
+
+def goodput_bars(runs: Sequence[RunFacts]) -> Curves | None:
+    """Return a bar for each run that consists of the parts of its wall time; None without a training."""
+    result = goodput_of(runs)
+    return Curves(result.plot(), "Parts of the wall time of each run") if result.accounts else None
 
 
 def evaluations(runs: Sequence[RunFacts]) -> str:

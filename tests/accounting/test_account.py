@@ -21,8 +21,9 @@ import pytest
 
 import rlnb
 from rlnb.accounting.account import Account, _gpus, account_of
+from rlnb.accounting.iterations import Iterations
 from rlnb.records.options import TrainOptions
-from rlnb.records.saves import append, saves_of
+from rlnb.records.saves import Save, append, saves_of
 from rlnb.spec import Job, Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -192,6 +193,37 @@ def test_a_training_that_waits_to_go_on_keeps_the_work_although_its_checkpoint_w
     files.write_once(following.job, Job(kind="train", options=to_json(options)))
     (run.path / "logs" / "model_4.json").unlink(missing_ok=True)
     assert account(rlnb.Run(run.path)).frames == 5 * FRAMES
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_best_checkpoint_includes_the_iterations_that_were_finished_when_it_was_written(
+    echo_root: object, recorded: bool
+) -> None:
+    run = echo(max_iterations=6, agent={"iteration_s": 0.05}).wait(WITHIN_S)
+    job, best = run.jobs[0], run.path / "logs" / "model_best.json"  # its name has no number
+    span = job.span(run.record.library_spec)
+    assert span is not None
+    written_s = Iterations(run.record).time_s(span, 3)
+    assert written_s is not None
+    best.write_text("{}")
+    os.utime(best, (written_s, written_s))
+    if recorded:
+        append(job.folder, Save(file=best.name, end_s=written_s, duration_s=0.0, size=2))
+        best.unlink()
+    following = run.record.folder.next_job("train")
+    options = TrainOptions(checkpoint=f"logs/{best.name}", max_iterations=8)
+    files.write_once(following.job, Job(kind="train", options=to_json(options)))
+    assert account(rlnb.Run(run.path)).frames == 4 * FRAMES
+
+
+def test_checkpoints_that_were_deleted_count_as_written(echo_root: object) -> None:
+    run = echo(max_iterations=22, keep=1, agent={"iteration_s": 0.02}).wait(WITHIN_S)
+    (left,) = run.checkpoints
+    saves = saves_of(run.jobs[0].folder) or []
+    assert len(saves) > 3
+    assert account(run).checkpoint_bytes == sum(save.size for save in saves) > 2 * left.stat().st_size
+    run.jobs[0].folder.saves.unlink()
+    assert account(rlnb.Run(run.path)).checkpoint_bytes == left.stat().st_size
 
 
 @pytest.mark.parametrize(

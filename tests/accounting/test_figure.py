@@ -24,6 +24,7 @@ def account(run: str, **seconds: float) -> Account:
         node_hours=0.0,
         gpu_hours=0.0,
         frames=0.0,
+        checkpoint_bytes=0,
     )
 
 

@@ -107,3 +107,13 @@ def test_runs_without_gpus_have_no_columns_of_gpus(runs: rlnb.Runs) -> None:
     html = rlnb.goodput(runs)._repr_html_()
     assert "GPU-hours" not in html
     assert ">useful<" in html
+
+
+def test_the_facts_have_what_is_known(runs: rlnb.Runs) -> None:
+    facts = dict(rlnb.goodput(runs).facts)
+    assert {"wall time", "goodput", "interruptions", "lost", "node-hours"} == {*facts}
+    assert facts["interruptions"].startswith("1, one every ")
+    assert facts["lost"].endswith(", 1 iteration")
+    on_gpus = dataclasses.replace(rlnb.goodput(runs).accounts[1], gpu_hours=2.0, frames=3000.0)
+    assert dict(Goodput((on_gpus,)).facts)["frames per GPU-hour"] == "1,500"
+    assert Goodput(()).facts == []

@@ -28,9 +28,13 @@ def test_cores_are_summed_over_nodes_and_gpus_are_averaged(tmp_path: Path) -> No
     samples(run.system, 0, {"cpu_cores": [1.0, 3.0], "gpu0_percent": [80.0, 100.0], "memory_gib": [9.0, 9.0]})
     samples(run.system, 1, {"cpu_cores": [4.0], "gpu0_percent": [50.0]})
     (tmp_path / "model.pt").write_bytes(b"0" * 10_000)
+    run.media.mkdir()
+    run.film(100).write_bytes(b"0" * 700)
     load = usage_of(run)
     assert (load.cpu_cores, load.gpu_percent) == (6.0, 70.0)
-    assert 10_000 < load.disk_bytes < 13_000
+    assert load.media_bytes == 700
+    assert load.event_bytes == sum(path.stat().st_size for path in run.system.rglob("*tfevents*")) > 0
+    assert load.disk_bytes == 10_700 + load.event_bytes
 
 
 def test_a_long_file_is_thinned_and_a_run_without_samples_has_no_load(tmp_path: Path) -> None:

@@ -235,6 +235,39 @@ def test_an_alert_is_a_notification_that_opens_the_run(hosted: Lab) -> None:
     look(hosted, "alert-run")
 
 
+def test_a_page_shows_what_runs_cost_and_the_list_why_they_wait(hosted: Lab) -> None:
+    page = hosted.page
+    first = rlnb.train("Echo", library="echo", max_iterations=4000, agent={"iteration_s": 0.1})
+    wait_until(lambda: first.progress[0] > 3)
+    second = rlnb.train("Echo", library="echo", max_iterations=20)  # waits, since one run after another has the device
+    reason = page.get_by_role("treeitem", name=re.compile(f"waits for {first.id}.*{second.id}"))
+    reason.wait_for(timeout=20 * SECONDS)
+    reason.dblclick()
+    page.locator(".rlnb-Facts", has_text=f"waits for {first.id}").wait_for(timeout=20 * SECONDS)
+    look(hosted, "waits")
+    first.cancel()
+    wait_until(lambda: second.state == "completed")
+
+    # The selected run, then all runs.
+    page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:goodput')")
+    page.get_by_role("heading", name="Goodput of 1 run").wait_for(timeout=20 * SECONDS)
+    page.get_by_role("tree").press("Escape")
+    page.get_by_role("heading", name="Goodput of 2 runs").wait_for(timeout=20 * SECONDS)
+    interruptions = page.get_by_role("table", name="Interruptions")
+    interruptions.get_by_role("row", name=re.compile(f"{first.id}.*cancelled")).wait_for(timeout=20 * SECONDS)
+    table = page.get_by_role("table", name="Goodput of each run")
+    waits = table.get_by_role("row", name=re.compile(second.id)).get_by_role("img", name=re.compile("waiting.*useful"))
+    waits.wait_for(timeout=20 * SECONDS)
+    look(hosted, "goodput")
+
+    # A run's own tab has the same section.
+    table.get_by_role("button", name=first.id).click()
+    page.locator(".rlnb-Tabs-heads").get_by_role("tab", name="Goodput").click()
+    page.get_by_role("heading", name="Goodput of 1 run").wait_for(timeout=20 * SECONDS)
+    look(hosted, "goodput-run")
+    assert hosted.problems == []
+
+
 def test_settings_are_in_the_editor_and_persist(hosted: Lab) -> None:
     page = hosted.page
     run = rlnb.train("Echo", library="echo", max_iterations=20).wait(60)

@@ -16,6 +16,7 @@ def test_a_training_records_each_checkpoint_with_its_time(root: Path) -> None:
     assert [save.file for save in saves] == ["model_4.json", "model_9.json", "model_11.json"]
     started = run.started
     assert started is not None
+    assert all(save.size == (run.path / "logs" / save.file).stat().st_size for save in saves)
     assert all(0 < save.duration_s < 5 and save.end_s > started.time_s for save in saves)
     run.evaluate(2)
     assert len(saves_of(run.jobs[0].folder) or ()) == 3, "an evaluation writes no checkpoint"

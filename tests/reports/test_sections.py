@@ -151,3 +151,14 @@ def test_the_code_of_a_run_names_its_agent_config(run, root):
     files.write_once(folder.manifest, manifest)
     (named,) = rlnb.runs()
     assert "agent=['generic', {'gamma': 0.9}]" in sections._lines(named)
+
+
+def test_the_goodput_has_a_row_and_a_bar_for_each_run(run):
+    page = sections.goodput([run])
+    assert run.id in page
+    assert "node-hours" in page
+    assert re.search(r"<td[^>]*>starting</td><td[^>]*>[\d.]+ s</td>", page)
+    assert "no runs with a training" in sections.goodput([])
+    bundle, _ = sections.goodput_bars([run])._repr_mimebundle_()
+    assert bundle["image/png"]
+    assert sections.goodput_bars([]) is None

@@ -67,6 +67,7 @@ POSTS = {
     "actions": ("action", "keys", "options"),
     "check": ("task", "library", "agent", "max_iterations", "num_envs", "launcher", "agent_config"),
     "close": ("name",),
+    "goodput": ("keys",),
     "tensorboard": ("keys",),
     "runs/{key}/scene": ("any",),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
     in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
-    assert command.argv[:6] == (sys.executable, "-m", "rlnb_dask.docker", "--gpus=all", "--rm", "--init")
+    assert command.argv[:7] == (sys.executable, "-m", "rlnb_dask.docker", "docker", "--gpus=all", "--rm", "--init")
+    assert f"--user={os.getuid()}:{os.getgid()}" in command.argv
     assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
     for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--env=TOKEN"):
         assert word in command.argv
@@ -58,4 +60,37 @@ def test_docker_is_started_by_the_python_of_the_nodes() -> None:
     in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=rlnb.Resources(device="cpu"))
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
-    assert command.argv[:4] == ("/env/python", "-m", "rlnb_dask.docker", "--rm")
+    assert command.argv[:5] == ("/env/python", "-m", "rlnb_dask.docker", "docker", "--rm")
+
+
+@pytest.mark.parametrize(("uid", "user"), [(0, "--user=0:0"), (1000, "--userns=keep-id")])
+def test_the_ranks_of_podman_have_the_id_of_the_user(monkeypatch: pytest.MonkeyPatch, uid: int, user: str) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    monkeypatch.setattr(os, "getgid", lambda: uid)
+    settings = rlnb.slurm(container="lab:3.0", container_runtime="podman", walltime="01:00:00").settings
+    in_podman = dataclasses.replace(manifest(), launcher_settings=settings)
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
+    argv = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_podman).argv
+    assert argv[1:5] == ("-m", "rlnb_dask.docker", "podman", "--gpus=all")
+    assert [word for word in argv if word.startswith("--user")] == [user]
+    assert argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
+
+
+def test_pyxis_gets_the_image_and_the_folders_as_options_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    arguments = {"container": "/images/isaaclab.sqsh", "container_runtime": "pyxis", "walltime": "01:00:00"}
+    in_pyxis = dataclasses.replace(
+        manifest(), launcher_settings=rlnb.slurm(**arguments).settings, asset_root="/assets", python="/isaaclab.sh -p"
+    )
+    plain = rlnb.Command(argv=("/isaaclab.sh", "-p", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
+    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_pyxis)
+    assert command.argv == (
+        *(sys.executable, "-m", "rlnb_dask.pyxis", "--container-image=/images/isaaclab.sqsh"),
+        *(f"--container-mounts={tmp_path}:{tmp_path},/assets:/assets", "--container-workdir=/work"),
+        *("/isaaclab.sh", "-p", "-m", "rlnb.worker"),
+    )
+    assert command.env == plain.env
+    with pytest.raises(rlnb.CheckError, match="Pyxis is a plugin of Slurm, and PBS does not have it"):
+        rlnb.pbs(**arguments).job_script()

@@ -1,4 +1,4 @@
-"""What a node adds to ``docker run``, with programs in place of Docker and nvidia-smi."""
+"""What a node adds to ``docker run`` and ``podman run``, with programs in place of them and of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def programs(tmp_path: Path) -> Path:
         "docker": 'printf "%s\\n" "$@"; echo "visible: $CUDA_VISIBLE_DEVICES"',
         "nvidia-smi": f'test "$*" = "--query-gpu=index,uuid --format=csv,noheader" && cat <<END\n{LISTING}END',
     }
+    scripts["podman"] = scripts["docker"]
     for name, script in scripts.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     return tmp_path
 
 
-def run(programs: Path, device: str = "auto", **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command of a run in Docker, on a node with an environment."""
-    settings = rlnb.slurm(container="lab:3.0", container_runtime="docker", walltime="01:00:00").settings
+def run(programs: Path, device: str = "auto", runtime: str = "docker", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of a run in a container, on a node with an environment."""
+    settings = rlnb.slurm(container="lab:3.0", container_runtime=runtime, walltime="01:00:00").settings
     in_docker = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", launcher="slurm")
     resources = rlnb.Resources(device=device)
     in_docker = dataclasses.replace(in_docker, launcher_settings=settings, resources=resources)
@@ -41,8 +42,8 @@ def run(programs: Path, device: str = "auto", **env: str) -> subprocess.Complete
     return subprocess.run(command.argv, env={**node, **env}, capture_output=True, text=True, timeout=60)
 
 
-def arguments(programs: Path, **env: str) -> list[str]:
-    process = run(programs, **env)
+def arguments(programs: Path, runtime: str = "docker", **env: str) -> list[str]:
+    process = run(programs, runtime=runtime, **env)
     assert process.returncode == 0, process.stderr
     return process.stdout.splitlines()
 
@@ -79,6 +80,14 @@ def test_the_container_gets_the_gpus_of_the_job_by_their_uuids(programs: Path, e
     assert [word for word in words if word.startswith("--gpus")] == [f'--gpus="device={uuids}"']
     assert "--env=CUDA_VISIBLE_DEVICES" in words
     assert words[-1] == f"visible: {uuids}"
+
+
+def test_podman_gets_the_gpus_of_the_job_by_their_names_in_the_description_of_devices(programs: Path) -> None:
+    words = arguments(programs, "podman", CUDA_VISIBLE_DEVICES="2,0")
+    assert words[0] == "run"
+    devices = [word for word in words if word.startswith("--device")]
+    assert devices == ["--device=nvidia.com/gpu=GPU-cc", "--device=nvidia.com/gpu=GPU-aa"]
+    assert words[-1] == "visible: GPU-cc,GPU-aa"
 
 
 @pytest.mark.parametrize(("visible", "gpus"), [("", []), ("NoDevFiles", []), ("1,7", ["GPU-bb"])])

@@ -75,7 +75,8 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     os.replace(part, path)
     _sync(path.parent)
     if _training is not None:
-        append(_training, Save(file=path.name, end_s=time.time(), duration_s=time.perf_counter() - start_s))
+        duration_s, size = time.perf_counter() - start_s, path.stat().st_size
+        append(_training, Save(file=path.name, end_s=time.time(), duration_s=duration_s, size=size))
     return path
 
 

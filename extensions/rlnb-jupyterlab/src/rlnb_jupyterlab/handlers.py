@@ -11,7 +11,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 import rlnb
-from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
+from rlnb_jupyterlab import actions, code, detail, goodput, logs, queues, subprocesses
 from rlnb_jupyterlab.cameras import Cameras
 from rlnb_jupyterlab.check import FormAgent, FormProblem
 from rlnb_jupyterlab.choices import FAILURES, Choices, LibraryChoice
@@ -210,6 +210,16 @@ class DiffHandler(Handler):
         self.answer(await self.aside(lambda: detail.difference([*self.runs_of(keys).values()])))
 
 
+class GoodputHandler(Handler):
+    """What runs cost. The keys are in the body, since an address has no room for thousands."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        keys = self.body().get("keys")
+        self.answer(await self.aside(lambda: goodput.costs(self.runs_of(keys, goodput.MOST))))
+
+
 class CheckHandler(Handler):
     """The problems of a form's run, and the lines of a notebook that start it."""
 
@@ -334,6 +344,7 @@ ROUTES = [
     (rf"/rlnb/runs/{KEY}/figures", FiguresHandler),
     (rf"/rlnb/runs/{KEY}/scene", SceneHandler),
     (r"/rlnb/diff", DiffHandler),
+    (r"/rlnb/goodput", GoodputHandler),
     (r"/rlnb/check", CheckHandler),
     (r"/rlnb/actions", ActionHandler),
     (r"/rlnb/tensorboard", TensorBoardHandler),

@@ -4,7 +4,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type { Desk } from '../model/desk';
 import { doneBefore } from '../model/resumption';
-import { clusterIcon, compareIcon, runsIcon, sceneIcon, tensorboardIcon } from '../parts/icons';
+import { clusterIcon, compareIcon, goodputIcon, runsIcon, sceneIcon, tensorboardIcon } from '../parts/icons';
 import { type ActionName, isActive, type Row } from '../server/protocol';
 import type { Announcer } from './announcer';
 import { Ending } from './ending';
@@ -99,6 +99,13 @@ export class Commands {
         caption: trans.__('Show the queues, TensorBoard and dashboards'),
         icon: clusterIcon,
         execute: () => this._workspace.cluster()
+      },
+      {
+        id: 'rlnb:goodput',
+        label: trans.__('Goodput of RL runs'),
+        caption: trans.__('Show what the selected runs cost, or all runs in the list if none is selected'),
+        icon: goodputIcon,
+        execute: () => this._workspace.goodput()
       },
       {
         id: 'rlnb:open',
@@ -232,6 +239,8 @@ export class Commands {
             return this._workspace.compare(keys);
           case 'cluster':
             return this._workspace.cluster();
+          case 'goodput':
+            return this._workspace.goodput();
           default:
             return this._workspace.form();
         }

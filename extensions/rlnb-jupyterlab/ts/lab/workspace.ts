@@ -9,6 +9,7 @@ import { FormView } from '../form/form';
 import type { Desk } from '../model/desk';
 import { runsIcon } from '../parts/icons';
 import { CompareView } from '../run/compare';
+import { GoodputView } from '../run/goodput';
 import { RunView } from '../run/run';
 
 const ACTIONS = ['cancel', 'resume', 'duplicate', 'report', 'tensorboard', 'scene', 'delete'];
@@ -67,6 +68,10 @@ export class Workspace {
     return this._open('rlnb-cluster', () => new MainAreaWidget({ content: new ClusterView(this._desk) }));
   }
 
+  goodput(): Widget {
+    return this._open('rlnb-goodput', () => new MainAreaWidget({ content: new GoodputView(this._desk) }));
+  }
+
   /** Opens a page of this server in a frame. */
   page(url: string, title: string): Widget {
     return this._open(pageId(url), () => {
@@ -121,5 +126,5 @@ function argumentsOf(content: Widget): ReadonlyPartialJSONObject {
   if (content instanceof CompareView) {
     return { view: 'compare', keys: [...content.keys] };
   }
-  return { view: content instanceof ClusterView ? 'cluster' : 'form' };
+  return { view: content instanceof ClusterView ? 'cluster' : content instanceof GoodputView ? 'goodput' : 'form' };
 }

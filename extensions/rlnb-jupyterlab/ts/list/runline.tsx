@@ -4,7 +4,7 @@ import { memo, type ReactElement } from 'react';
 import { moment, tail } from '../model/names';
 import { Bar } from '../parts/bar';
 import { Dot, stateWord } from '../parts/dot';
-import { number, progress, reason, span } from '../parts/format';
+import { number, progress, reason, shortReason, span } from '../parts/format';
 import { Sparkline } from '../parts/sparkline';
 import { isActive, type Row } from '../server/protocol';
 
@@ -46,9 +46,9 @@ export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }
         </div>
         <div className="rlnb-Run-bottom">
           <span className="rlnb-Run-facts" title={[reason(row), row.library, row.device, ...row.tags].filter(Boolean).join(' · ')}>
-            {[row.reason, moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
+            {[shortReason(row.reason), moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
           </span>
-          {row.state !== 'completed' && <Bar row={row} label={trans.__('Progress')} />}
+          {row.state !== 'completed' && (row.iteration > 0 || !row.reason) && <Bar row={row} label={trans.__('Progress')} />}
           <span className="rlnb-Run-eta" title={isActive(row) ? trans.__('Time left') : ''}>
             {(isActive(row) && span(row.eta_s)) || stateWord(row.state, trans)}
           </span>

@@ -36,6 +36,13 @@ export class Listing {
     return select([...this._selected].flatMap(key => runs.get(key) ?? []), this._query);
   }
 
+  /** The selected runs, or all runs that the list shows if none is selected; newest first. */
+  rowsOrAll(runs: Runs): readonly Row[] {
+    const all = select(runs.newestFirst, this._query);
+    const chosen = all.filter(({ key }) => this._selected.has(key));
+    return chosen.length > 0 ? chosen : all;
+  }
+
   /** Id of the line that the keyboard acts on. */
   get active(): string | null {
     return this._active;

@@ -25,10 +25,20 @@ export function span(seconds: number | null): string {
   return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
 }
 
+/** A span of time with a digit after the point below ten seconds: 0.3 s, 45 s, 3 min 20 s. */
+export function brief(seconds: number): string {
+  return seconds < 9.95 ? `${seconds.toFixed(1)} s` : span(seconds);
+}
+
 /** Why a run waits, and for how long once that is more than a minute: PENDING (Priority), 12 min 05 s. */
 export function reason(row: Pick<Row, 'reason' | 'since'>, now: Date = new Date()): string {
   const seconds = (now.getTime() - Date.parse(row.since)) / 1000;
   return row.reason && seconds >= 60 ? `${row.reason}, ${span(seconds)}` : row.reason;
+}
+
+/** A reason for a line of the list: runs are named by the end of their id, as their own lines name them. */
+export function shortReason(text: string): string {
+  return text.replace(/\b\d{8}-\d{6}-[\w.-]*-(\w{4})\b/g, '$1');
 }
 
 /** Decimal units, as `ls --si` and file managers count. */

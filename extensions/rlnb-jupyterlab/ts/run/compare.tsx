@@ -9,6 +9,7 @@ import { Tabs } from '../parts/tabs';
 import { useDesk, View } from '../parts/view';
 import { Difference } from './config';
 import { CurvesView } from './curves';
+import { Goodput } from './goodput';
 
 /** The tab that compares several runs. */
 export class CompareView extends View {
@@ -52,7 +53,8 @@ function Comparison({ keys }: { keys: readonly string[] }): ReactElement {
                 <Difference keys={keys} />
               </div>
             )
-          }
+          },
+          { name: 'goodput', label: trans.__('Goodput'), draw: () => <Goodput keys={keys} /> }
         ]}
       />
     </>

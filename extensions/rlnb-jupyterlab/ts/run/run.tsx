@@ -16,6 +16,7 @@ import { Checkpoints } from './checkpoints';
 import { Config } from './config';
 import { CurvesView } from './curves';
 import { Figures } from './figures';
+import { Goodput } from './goodput';
 import { Files } from './files';
 import { Logs } from './logs';
 import { Overview } from './overview';
@@ -93,6 +94,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
     { name: 'config', label: trans.__('Config'), draw: () => <Config runKey={runKey} config={detail.config} /> },
     { name: 'checkpoints', label: trans.__('Checkpoints'), draw: () => <Checkpoints row={row} detail={detail} /> },
     { name: 'files', label: trans.__('Files'), draw: () => <Files detail={detail} /> },
+    { name: 'goodput', label: trans.__('Goodput'), draw: () => <Goodput keys={keys} /> },
     { name: 'report', label: trans.__('Report'), draw: () => <Report detail={detail} version={ended} /> }
   ];
   return (

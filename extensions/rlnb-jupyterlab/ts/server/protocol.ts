@@ -168,6 +168,29 @@ export interface Diff {
   readonly rows: readonly (readonly [string, ...Value[]])[];
 }
 
+/** A table of text. */
+export interface Sheet {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** What some runs cost. */
+export interface Costs {
+  /** Number of runs with a training, of which `runs` may show only the first. */
+  readonly count: number;
+  readonly facts: readonly (readonly [string, string])[];
+  /** Names of the parts of the wall time. */
+  readonly parts: readonly string[];
+  /** Seconds of each part over all runs. */
+  readonly seconds: readonly number[];
+  /** Key of the run in each row. */
+  readonly keys: readonly string[];
+  /** Seconds of each part of the run in each row. */
+  readonly bars: readonly (readonly number[])[];
+  readonly runs: Sheet;
+  readonly interruptions: Sheet;
+}
+
 export interface Cluster {
   readonly queues: readonly {
     readonly launcher: string;

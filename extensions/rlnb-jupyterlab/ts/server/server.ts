@@ -1,7 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import type { ActionName, Bundle, Checked, Cluster, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
+import type { ActionName, Bundle, Checked, Cluster, Costs, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
 import type { Socket } from './stream';
 
 /** A request that failed: the reason and its fix. */
@@ -48,6 +48,11 @@ export class Server {
 
   diff(keys: readonly string[]): Promise<Diff> {
     return this._json(`diff?keys=${keys.map(encodeURIComponent).join(',')}`);
+  }
+
+  /** What runs cost. */
+  goodput(keys: readonly string[]): Promise<Costs> {
+    return this._json('goodput', { keys });
   }
 
   cluster(): Promise<Cluster> {

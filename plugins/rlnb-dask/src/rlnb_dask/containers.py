@@ -1,4 +1,4 @@
-"""Ranks in an Apptainer or Docker container. Not tested with an Isaac Lab image."""
+"""Ranks in a container of Apptainer, Docker, Podman or Pyxis. Only Podman was run; the others are tested as text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import rlnb
 from rlnb import Command, Manifest
 from rlnb_dask.docker import GPUS, VISIBLE
 
-RUNTIMES = ("apptainer", "docker")
+RUNTIMES = ("apptainer", "docker", "podman", "pyxis")
 PASSED_ON = (
     *("PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", VISIBLE, "OMP_NUM_THREADS"),
     *("CUDA_DEVICE_ORDER", "NVIDIA_DRIVER_CAPABILITIES", "RLNB_ROOT", "RLNB_MEET_S", "ISAACSIM_ASSET_ROOT"),
     *("ACCEPT_EULA", "OMNI_KIT_ACCEPT_EULA", "PRIVACY_CONSENT"),
 )
-"""Environment variables of a node that ranks read. Docker passes on only these, the command's own and those that
-``rlnb_dask.docker`` adds, and only if they are set. NVIDIA's terms are thus accepted only if the user has done so."""
+"""Environment variables of a node that ranks read. Docker and Podman pass on only these, the command's own and those
+that ``rlnb_dask.docker`` adds, and only if they are set. So NVIDIA's terms are accepted only if the user did so."""
 
 
 def contained(command: Command, image: str, runtime: str, manifest: Manifest) -> Command:
@@ -26,7 +26,7 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
 
     Args:
         command: The agent's command outside a container.
-        image: A file or a URL for Apptainer, an image name for Docker.
+        image: A file or a URL for Apptainer and Pyxis, an image name for Docker and Podman.
         runtime: One of ``RUNTIMES``.
         manifest: The manifest of the run.
     """
@@ -35,7 +35,11 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
     folders = [folder for folder in candidates if folder and "://" not in folder]
     on_gpus = manifest.resources.device != "cpu"
     inside = command.argv if manifest.python else ("python", *command.argv[1:])
-    around = _apptainer(folders, on_gpus) if runtime == "apptainer" else _docker(folders, on_gpus, command, manifest)
+    if runtime == "apptainer":
+        return dataclasses.replace(command, argv=(*_apptainer(folders, on_gpus), image, *inside))
+    if runtime == "pyxis":
+        return dataclasses.replace(command, argv=(*_pyxis(image, folders, command, manifest), *inside))
+    around = _started_on_node(runtime, folders, on_gpus, command, manifest)
     return dataclasses.replace(command, argv=(*around, image, *inside))
 
 
@@ -45,16 +49,35 @@ def _apptainer(folders: Sequence[str], on_gpus: bool) -> Sequence[str]:
     return ("apptainer", "exec", *gpus, *(argument for folder in folders for argument in ("--bind", folder)))
 
 
-def _docker(folders: Sequence[str], on_gpus: bool, command: Command, manifest: Manifest) -> Sequence[str]:
-    """Return the Docker command, with variables by name only, because every user of the node can read its arguments.
-
-    ``--init`` forwards the signals that end a run; a rank running as the container's PID 1 would ignore them.
-    """
+def _pyxis(image: str, folders: Sequence[str], command: Command, manifest: Manifest) -> Sequence[str]:
+    """Return the command of a step of Slurm in a container. A step has the environment and the GPUs of its job."""
     return (
-        *(str(manifest.launcher_settings.get("python") or sys.executable), "-m", "rlnb_dask.docker"),
+        *(_node_python(manifest), "-m", "rlnb_dask.pyxis", f"--container-image={image}"),
+        f"--container-mounts={','.join(f'{folder}:{folder}' for folder in folders)}",
+        *((f"--container-workdir={command.cwd}",) if command.cwd else ()),
+    )
+
+
+def _node_python(manifest: Manifest) -> str:
+    """Return the interpreter of the nodes, outside containers."""
+    return str(manifest.launcher_settings.get("python") or sys.executable)
+
+
+def _started_on_node(
+    runtime: str, folders: Sequence[str], on_gpus: bool, command: Command, manifest: Manifest
+) -> Sequence[str]:
+    """Return the command of Docker or Podman, with variables by name only: every user of a node can read arguments.
+
+    ``--init`` forwards the signals that end a run; a rank running as the container's PID 1 would ignore them. Docker's
+    daemon belongs to root, so the ranks get the user's id. Podman runs as the user, whose id is then the same inside.
+    """
+    uid = os.getuid()
+    user = ("--userns=keep-id",) if runtime == "podman" and uid else (f"--user={uid}:{os.getgid()}",)
+    return (
+        *(_node_python(manifest), "-m", "rlnb_dask.docker", runtime),
         *((GPUS,) if on_gpus else ()),
         *("--rm", "--init", "--network=host", "--ipc=host"),
-        *(f"--user={os.getuid()}:{os.getgid()}", "--env=HOME=/tmp"),
+        *(*user, "--env=HOME=/tmp"),
         *(f"--volume={folder}:{folder}" for folder in folders),
         *((f"--workdir={command.cwd}",) if command.cwd else ()),
         *(f"--env={name}" for name in dict.fromkeys((*command.env, *PASSED_ON))),

@@ -27,7 +27,7 @@ import rlnb
         ({"interface": "$(id)"}, "contains characters"),
         ({"directives": ["--a\n--b"]}, "directives[0]"),
         ({"python": ""}, "python=''"),
-        ({"container_runtime": "podman"}, "is not one of apptainer, docker"),
+        ({"container_runtime": "singularity"}, "is not one of apptainer, docker"),
     ],
 )
 def test_a_wrong_setting_is_found_before_the_queue_is_queried(

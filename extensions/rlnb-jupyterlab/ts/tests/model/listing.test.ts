@@ -25,6 +25,20 @@ describe('Listing', () => {
     expect(chosen(listing)).toBe('c');
   });
 
+  it('takes the selected runs, or all that match the query if none is selected', () => {
+    const listing = new Listing();
+    const runs = new Runs(tell => tell());
+    runs.apply({ type: 'runs', reset: true, rows, gone: [] });
+    const keys = () => listing.rowsOrAll(runs).map(({ key }) => key).join('');
+    expect(keys()).toBe('abcd');
+    listing.ask({ task: 'two' });
+    expect(keys()).toBe('cd');
+    listing.choose(flat, 'd', 'only');
+    expect(keys()).toBe('d');
+    listing.choose(flat, 'a', 'only');
+    expect(keys()).toBe('cd'); // the selected run is not in the list
+  });
+
   it('selects a range across groups without their heads', () => {
     const listing = new Listing();
     listing.choose(grouped, 'task:one/b', 'only');

@@ -37,6 +37,9 @@ def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
     yield from _lines(launcher)
     if launcher.container_runtime not in RUNTIMES:
         yield Problem(what=f"container_runtime={launcher.container_runtime!r} is not one of {', '.join(RUNTIMES)}.")
+    elif launcher.container and launcher.container_runtime == "pyxis" and launcher.name != "slurm":
+        what = f"Pyxis is a plugin of Slurm, and {launcher.title} does not have it."
+        yield Problem(what=what, fix='Use container_runtime="apptainer".')
     if launcher.dashboard and importlib.util.find_spec("bokeh") is None:
         yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", fix="pip install bokeh")
     for name in NAMES:

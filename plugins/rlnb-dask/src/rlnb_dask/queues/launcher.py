@@ -75,7 +75,8 @@ class QueueLauncher(HostedLauncher):
             patience. It does not count as an interruption. None never gives nodes back.
         container: Image in which the ranks run: a ``.sif`` file or ``"docker://..."``. The agents run outside it, with
             ``python``; both interpreters need rlnb and the plugins.
-        container_runtime: ``"apptainer"``, or ``"docker"``, for which ``container`` is an image name.
+        container_runtime: ``"apptainer"``, ``"docker"`` or ``"podman"``, for which ``container`` is an image name, or
+            on Slurm ``"pyxis"``, for which it is a ``.sqsh`` file or ``"registry#image"``.
         dashboard: Whether to serve Dask's own dashboard of a job on this machine's loopback interface (needs bokeh). It
             shows little about a training, and importing it delays each start.
     """

@@ -1,0 +1,74 @@
+"""What runs cost, as a page shows it; the names of the fields are those of ``ts/server/protocol.ts``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import rlnb
+from rlnb_jupyterlab.rows import text
+
+MOST = 10_000
+"""Maximum number of runs that are counted together: 15 seconds of work."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sheet:
+    """A table of text."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """The goodput of some runs."""
+
+    count: int
+    """Number of runs with a training."""
+    facts: Sequence[tuple[str, str]]
+    """What all runs together cost."""
+    parts: Sequence[str]
+    """Names of the parts of the wall time."""
+    seconds: Sequence[float]
+    """Seconds of each part over all runs."""
+    keys: Sequence[str]
+    """Key of the run in each row."""
+    bars: Sequence[Sequence[float]]
+    """Seconds of each part of the run in each row."""
+    runs: Sheet
+    """A row for each run, up to a limit."""
+    interruptions: Sheet
+    """A row for each interruption, oldest first, up to a limit."""
+
+
+def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
+    """Return what runs cost.
+
+    Args:
+        runs: The runs by their keys.
+    """
+    goodput = rlnb.goodput(runs.values())
+    keys = {run.path: key for key, run in runs.items()}
+    lines = goodput.run_lines()
+    accounts = goodput.accounts[: len(lines.rows)]
+    return Costs(
+        count=len(goodput.accounts),
+        facts=goodput.facts,
+        parts=[name for name, _ in goodput.parts.items()],
+        seconds=_seconds(goodput.parts.items()),
+        keys=[keys[account.path] for account in accounts],
+        bars=[_seconds(account.parts.items()) for account in accounts],
+        runs=_sheet(*lines),
+        interruptions=_sheet(*goodput.interruption_lines()),
+    )
+
+
+def _seconds(parts: Sequence[tuple[str, float]]) -> list[float]:
+    """Return the seconds of each part. Unrecorded seconds, which are NaN, count as none."""
+    return [0.0 if math.isnan(seconds) else round(seconds, 3) for _, seconds in parts]
+
+
+def _sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:
+    return Sheet(columns=columns, rows=[[text(cell) for cell in row] for row in rows])
