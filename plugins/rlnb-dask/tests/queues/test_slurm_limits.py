@@ -32,6 +32,11 @@ def test_an_objection_without_a_limit_is_the_last_line() -> None:
     assert slurm_limits.objection("") == ""
 
 
+def test_an_objection_names_a_partition_that_does_not_exist() -> None:
+    stderr = "sbatch: error: invalid partition specified: x\nallocation failure: Invalid partition name specified\n"
+    assert slurm_limits.objection(stderr) == "Invalid partition name specified: invalid partition specified: x"
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [

@@ -33,10 +33,13 @@ PARTITIONS = "`sinfo` lists partitions and their limits. If it fails too, SLURM_
 
 
 def objection(stderr: str) -> str:
-    """Return the objection of sbatch to a job, with the name of the limit, which Slurm prints on a line of its own."""
-    lines = [_PREFIX.sub("", line.strip()) for line in stderr.splitlines() if line.strip()]
-    names = [line for line in lines[:-1] if _NAME.fullmatch(line)]
-    return ": ".join([*lines[-1:], *names])
+    """Return the objection of sbatch to a job, its last line, with what the errors before it add.
+
+    These are the name of a limit, or of a partition that does not exist.
+    """
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    details = [line for line in lines[:-1] if line.startswith("sbatch: error: ")]
+    return ": ".join(_PREFIX.sub("", line) for line in [*lines[-1:], *details])
 
 
 def fix(objection: str) -> str:
