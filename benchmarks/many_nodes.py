@@ -33,7 +33,6 @@ from distributed.comm.tcp import TCP
 from results import record
 
 import rlnb
-from rlnb import plugins
 
 NODES = (8, 32, 128, 512)
 RANK = """
@@ -165,7 +164,7 @@ def main() -> None:
     dask.config.refresh()
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     os.environ["RLNB_ROOT"] = str(rlnb.options.root)
-    plugins.manager().register(Waiting())
+    rlnb.register(Waiting())
     counter = Counter()
     found = []
     for count in nodes:

@@ -27,6 +27,7 @@ from .errors import Problem as Problem
 from .errors import RlnbError as RlnbError
 from .errors import RunError as RunError
 from .errors import WorkerError as WorkerError
+from .hooks.registry import register as register
 from .hookspecs import hookimpl as hookimpl
 from .launch.hosted import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
@@ -35,7 +36,6 @@ from .notebook.define import define as define
 from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts
 from .plugins import make_launcher as make_launcher
-from .plugins import register as register
 from .records.alerts import Alert as Alert
 from .records.evaluation import Evaluation as Evaluation
 from .records.flight import Flight as Flight

@@ -89,6 +89,8 @@ def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
 def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
     """Change the resolved Isaac Lab env config in place. Called on every rank before the env is made.
 
+    A hook that raises fails the run. :attr:`rlnb.Started.plugins` records the plugins with this hook.
+
     Args:
         env_cfg: Isaac Lab's env config, with the user's overrides set.
         manifest: The run that the env is made for.
@@ -98,6 +100,8 @@ def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
 @hookspec
 def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
     """React to the start of a training. Called on rank 0 before the first iteration.
+
+    A hook that raises does not end the training. The job's log names the plugin.
 
     Args:
         run_dir: Folder of the run.
@@ -135,8 +139,8 @@ def rlnb_colorize(frames: np.ndarray, data_type: str) -> np.ndarray | None:
 
 
 @hookspec
-def rlnb_panels(run: Run) -> Sequence[Panel]:  # type: ignore[empty-body]
-    """Return further figures of a run.
+def rlnb_panels(run: Run) -> Sequence[Panel] | None:
+    """Return further figures of a run; None if there are none.
 
     They appear below the curves of ``run.watch()`` once the run has ended, in the run's report, and in the run's tab in
     JupyterLab.

@@ -1,95 +1,38 @@
-"""The plugin manager, and the look-ups by name that all other modules use."""
+"""The look-ups by name of what plugins register, which all other modules use."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import importlib
 import inspect
-import logging
 import sys
-import traceback
-import warnings
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pluggy
-
-from rlnb import hookspecs
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
+from rlnb.hooks.registry import registered
 from rlnb.spec import AssetPack, Json, LauncherType, Library, Manifest, Task
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
 
-logger = logging.getLogger(__name__)
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
 
 LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
 INJECTED = LauncherType(name="injected", factory="rlnb.launch.injected:InjectedLauncher")
 OWN = {LOCAL.name: LOCAL, INJECTED.name: INJECTED}
 """The launchers of rlnb itself, by name."""
-_KINDS: Mapping[type, str] = {
-    Library: "a library",
-    LauncherType: "a launcher",
-    Task: "a task",
-    AssetPack: "an asset pack",
-}
 
 SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
 """The library of a run that starts a plain training script."""
 
 
-@functools.cache
-def manager() -> pluggy.PluginManager:
-    """Return the plugin manager with every installed plugin loaded.
-
-    A plugin that fails to import is left out, with a warning that shows its traceback. The second of two plugins with
-    the same name is left out too.
-    """
-    pm = pluggy.PluginManager("rlnb")
-    pm.add_hookspecs(hookspecs)
-    modules: dict[str, str] = {}
-    for entry in sorted(metadata.entry_points(group="rlnb")):
-        value = modules.setdefault(entry.name, entry.value)
-        if value != entry.value:
-            text = f"Two packages provide an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
-            warnings.warn(f"{text} The second is left out; uninstall one.", stacklevel=2)
-        if value != entry.value or pm.has_plugin(entry.name):
-            continue
-        try:
-            with contextlib.redirect_stdout(sys.stderr):  # stdout carries the output of a command
-                plugin = entry.load()
-            pm.register(plugin, name=entry.name)
-        except Exception:  # a broken plugin must not break the others
-            warnings.warn(f"The rlnb plugin {entry.name!r} did not load:\n{traceback.format_exc()}", stacklevel=2)
-    return pm
-
-
-def register(plugin: object, name: str | None = None) -> None:
-    """Register a plugin by hand, e.g. from a notebook. It applies to this process only.
-
-    Args:
-        plugin: Module or object whose functions are marked with ``rlnb.hookimpl``.
-        name: Name of the plugin; None takes the plugin's own name.
-    """
-    manager().register(plugin, name=name)
-
-
 def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
-    """Return the results of a registration hook from all plugins, by name, sorted."""
+    """Return the objects that all plugins register with a hook, by name, sorted."""
     items: dict[str, N] = {}
-    owners: dict[str, str] = {}
-    pm = manager()
-    for impl in getattr(pm.hook, hook).get_hookimpls():
-        for item in impl.function():
-            name = item.id if isinstance(item, Task) else item.name
-            owner = owners.setdefault(name, impl.plugin_name)
-            if owner != impl.plugin_name:
-                both = f"{owner} and {impl.plugin_name}"
-                raise RlnbError(f"Two plugins provide {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
-            items[name] = item
+    for _, of_plugin in registered(hook):
+        for item in of_plugin:
+            assert isinstance(item, cls), "the registry has checked the types"
+            items[item.id if isinstance(item, Task) else item.name] = item
     return dict(sorted(items.items()))
 
 
@@ -100,11 +43,7 @@ def libraries() -> dict[str, Library]:
 
 def launchers() -> dict[str, LauncherType]:
     """Return the installed launchers by name."""
-    others = _by_name("rlnb_launchers", LauncherType)
-    for name in OWN:
-        if name in others:
-            raise RlnbError(f"A plugin provides a launcher named {name!r}, which is rlnb's own. Uninstall it.")
-    return {**OWN, **others}
+    return {**OWN, **_by_name("rlnb_launchers", LauncherType)}
 
 
 def tasks() -> dict[str, Task]:

@@ -20,12 +20,6 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 12
-"""Version of the fields of a task card. A cached card of another version is not read."""
-
-MULTI_AGENT = "multi-agent"
-"""Workflow in the task card of a task with several agents."""
-
 JobKind = Literal["train", "evaluate", "export"]
 """Kind of a job."""
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
@@ -252,6 +246,8 @@ class Started:
     """Whether the training finishes its iteration and saves a checkpoint when it is stopped."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
+    plugins: Mapping[str, str] | None = None
+    """Version of each plugin that could change the env config, by name; None if an older rlnb trained."""
     gpu: str = ""
     """Model of rank 0's GPU and version of its driver; empty on a CPU."""
     communication: Mapping[str, str] = field(default_factory=dict)
@@ -276,6 +272,8 @@ class Result:
     """Time of the end, UTC, in ISO 8601."""
     values: Mapping[str, Json] = field(default_factory=dict)
     """Values that the job returns, e.g. the exported files."""
+    warnings: tuple[str, ...] = ()
+    """What makes the job's values doubtful, e.g. a plugin of the training that is not installed here."""
 
     @property
     def node(self) -> int:

@@ -20,6 +20,7 @@ import rlnb
 from rlnb import plugins
 from rlnb.cameras.grid import colorize
 from rlnb.curves import panels
+from rlnb.hooks.registry import manager
 
 ITERATIONS = 5
 WAIT_S = 60.0
@@ -83,7 +84,7 @@ def registered() -> Iterator[Any]:
 
     yield register
     for name in names:
-        plugins.manager().unregister(name=name)
+        manager().unregister(name=name)
 
 
 def echo(**arguments: Any) -> rlnb.Run:
@@ -184,6 +185,17 @@ def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install:
         simulator.shut_down()  # started for the task card
     assert f"episode_length_s: {EPISODE_LENGTH_S}" in (run.path / "logs/params/env.yaml").read_text()
     assert note(run, "finished")["outcome"] == "completed"
+    assert run.started is not None
+    assert run.started.plugins == {"noted": "1.0"}
+    (install / "rlnb_noted.py").write_text("raise ValueError('of all things')\n")
+    try:
+        with pytest.warns(UserWarning, match=r"^The plugin 'noted' 1\.0 was part of the training, and does not work"):
+            evaluation = run.evaluate(2)
+    finally:
+        simulator.shut_down()
+    (warning,) = evaluation.warnings
+    assert warning in dict(row[::-1][1:] for row in evaluation.rows())
+    assert [of_run.warnings for of_run in run.evaluations] == [(warning,)]
 
 
 def test_rlnb_run_started_is_called_after_started_json_is_written(root: Path, install: Path) -> None:
@@ -192,6 +204,15 @@ def test_rlnb_run_started_is_called_after_started_json_is_written(root: Path, in
     assert message["run_id"] == run.id
     assert "started.json" in message["on_disk"]
     assert "result.json" not in message["on_disk"]
+
+
+def test_rlnb_run_started_that_raises_is_named_in_the_log_and_the_training_goes_on(root: Path, install: Path) -> None:
+    (install / "rlnb_noted.py").write_text(
+        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_started(run_dir):\n    raise SystemExit(3)\n"
+    )
+    run = echo().wait(WAIT_S)
+    assert run.state == "completed"
+    assert "rlnb_run_started() of the plugin 'noted' (rlnb-noted 1.0) called sys.exit(3)" in run.logs(100)
 
 
 def test_rlnb_run_finished_is_called_after_the_result_is_on_disk(root: Path, install: Path) -> None:

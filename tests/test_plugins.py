@@ -1,9 +1,7 @@
-"""Finding plugins: duplicates, broken plugins, and names that do not exist."""
+"""Look-ups by name: what is there, and the error for a name that does not exist."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,82 +10,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
-
-TWIN = "twin"
-
-
-@pytest.fixture
-def twin() -> Iterator[type]:
-    """Register a plugin that provides the same library and task as the echo plugin."""
-
-    class Twin:
-        @staticmethod
-        @rlnb.hookimpl
-        def rlnb_libraries() -> list[rlnb.Library]:
-            return [rlnb.Library(name="echo", backend="twin:Echo")]
-
-        @staticmethod
-        @rlnb.hookimpl
-        def rlnb_tasks() -> list[rlnb.Task]:
-            return [rlnb.Task(id="Echo")]
-
-    rlnb.register(Twin, TWIN)
-    yield Twin
-    plugins.manager().unregister(name=TWIN)
-
-
-def install(site: Path, name: str, code: str, entry: str = "") -> dict[str, str]:
-    """Install a plugin into a site folder, and return environment variables with which a process finds it."""
-    info = site / f"rlnb_{name}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rlnb-{name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[rlnb]\n{entry or name} = rlnb_{name}\n")
-    (site / f"rlnb_{name}.py").write_text(code)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
-
-
-def test_a_library_that_two_plugins_provide_is_an_error_that_names_both(twin: type) -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"library named 'echo': \w+ and \w+") as caught:
-        plugins.libraries()
-    assert TWIN in str(caught.value)
-    assert str(caught.value).count("echo") == 2
-
-
-def test_a_task_that_two_plugins_provide_is_an_error_that_names_both(twin: type) -> None:
-    with pytest.raises(rlnb.RlnbError, match="task named 'Echo'") as caught:
-        plugins.tasks()
-    assert TWIN in str(caught.value)
-
-
-@pytest.mark.parametrize("code", ["import no_such_module", "def rlnb_check(:", "1 / 0"])
-def test_a_broken_plugin_warns_with_its_traceback_and_the_others_survive(tmp_path: Path, code: str) -> None:
-    env = install(tmp_path, "broken", code)
-    script = "import rlnb; from rlnb import plugins; print(*plugins.libraries())"
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert "echo" in done.stdout.split()
-    assert "The rlnb plugin 'broken' did not load" in done.stderr
-    assert "Traceback (most recent call last)" in done.stderr
-    assert "rlnb_broken.py" in done.stderr
-
-
-def test_two_packages_with_the_same_plugin_name_are_reported(tmp_path: Path) -> None:
-    install(tmp_path, "one", "", entry="same")
-    env = install(tmp_path, "two", "1 / 0", entry="same")
-    script = "import rlnb; from rlnb import plugins; print(plugins.manager().get_plugin('same').__name__)"
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "rlnb_one"
-    assert "named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one." in done.stderr
-
-
-def test_an_installed_plugin_is_found_by_its_entry_point(tmp_path: Path) -> None:
-    code = (
-        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_libraries():\n"
-        "    return [rlnb.Library(name='fine', backend='rlnb_fine:Backend')]\n"
-    )
-    env = install(tmp_path, "fine", code)
-    script = "from rlnb import plugins; print(plugins.library('fine').backend)"
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "rlnb_fine:Backend"
+from rlnb.hooks.registry import manager
 
 
 def test_the_error_for_an_unknown_library_lists_the_installed_ones() -> None:
@@ -123,21 +46,6 @@ def test_a_reference_reaches_into_classes() -> None:
     assert plugins.load("pathlib:Path.cwd")() == Path.cwd()
 
 
-def test_a_plugin_launcher_with_the_name_of_an_rlnb_launcher_is_an_error() -> None:
-    class Usurper:
-        @staticmethod
-        @rlnb.hookimpl
-        def rlnb_launchers() -> list[rlnb.LauncherType]:
-            return [rlnb.LauncherType(name="local", factory="elsewhere:Launcher")]
-
-    rlnb.register(Usurper, "usurper")
-    try:
-        with pytest.raises(rlnb.RlnbError, match="local"):
-            plugins.launchers()
-    finally:
-        plugins.manager().unregister(name="usurper")
-
-
 class Strict:
     """A launcher whose constructor fails for a string."""
 
@@ -155,7 +63,7 @@ def strict() -> Iterator[None]:
 
     rlnb.register(Bringing, "strict")
     yield
-    plugins.manager().unregister(name="strict")
+    manager().unregister(name="strict")
 
 
 def test_a_launcher_is_made_from_settings_and_from_a_manifest() -> None:

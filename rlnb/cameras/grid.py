@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlnb import plugins
 from rlnb.cameras.inspector import hidden_faults
 from rlnb.display.pictures import (
     GAP_PX,
@@ -23,6 +22,7 @@ from rlnb.display.pictures import (
     stacked,
     tiling,
 )
+from rlnb.hooks.calls import observe
 from rlnb.spec import DEPTH
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | 
     Returns:
         Pictures. Shape (num_envs, height, width, 3), uint8.
     """
-    custom = plugins.manager().hook.rlnb_colorize(frames=frames, data_type=data_type)
+    custom: np.ndarray | None = observe("rlnb_colorize", frames=frames, data_type=data_type)
     if custom is not None:
         return custom
     if data_type in DEPTH:

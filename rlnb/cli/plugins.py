@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlnb.cli import screen
 from rlnb.cli.arguments import RunId
+
+if TYPE_CHECKING:
+    from rlnb.hooks.plugin import Plugin
 
 plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or create a new one.")
 
@@ -21,39 +22,33 @@ def list_plugins(context: typer.Context) -> None:
     """List the plugins with their additions, and with the error if a plugin does not load."""
     if context.invoked_subcommand is not None:
         return
-    import importlib.metadata
-    import warnings
+    from rlnb.hooks.registry import installed
 
-    from rlnb import plugins
-    from rlnb.doctor.doctor import load_error
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table shows the error of a broken plugin
-        manager = plugins.manager()
-    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="rlnb")}
-    by_hand = [name for name, _ in manager.list_name_plugin() if name not in entries]
-    rows = []
-    for name in [*sorted(entries), *by_hand]:
-        dist = entries[name].dist if name in entries else None
-        package = (dist.name, dist.version) if dist else ("" if name in entries else "registered by hand", "")
-        error = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
-        rows.append((name, *package, _additions(manager.get_plugin(name)), error))
+    rows = [
+        (
+            plugin.name,
+            plugin.distribution or "registered by hand",
+            plugin.version,
+            _additions(plugin),
+            "; ".join([f"left out: {plugin.error}. {plugin.fix}"] if plugin.error else plugin.remarks),
+        )
+        for plugin in installed()
+    ]
     screen.table(["plugin", "distribution", "version", "adds", "error"], rows)
 
 
-def _additions(plugin: object) -> str:
+def _additions(plugin: Plugin) -> str:
     """Return the libraries, launchers, tasks and asset packs of a plugin, and the names of its other hooks."""
-    from rlnb import plugins
+    from rlnb.hooks.registry import REGISTRATION, hooks_of, registered
 
     additions = []
-    for caller in plugins.manager().get_hookcallers(plugin) or [] if plugin is not None else []:
-        kind = caller.name.removeprefix("rlnb_")
-        if kind in ("libraries", "launchers", "tasks", "asset_packs"):
-            items: Any = next(impl for impl in caller.get_hookimpls() if impl.plugin is plugin).function()
-            kind = kind.replace("_", " ")
-            additions.append(f"{kind}: {', '.join(item.id if kind == 'tasks' else item.name for item in items)}")
+    for hook in hooks_of(plugin):
+        if hook in REGISTRATION:
+            items = next(items for owner, items in registered(hook) if owner.name == plugin.name)
+            names = ", ".join(item.id if hook == "rlnb_tasks" else item.name for item in items)
+            additions.append(f"{hook.removeprefix('rlnb_').replace('_', ' ')}: {names}")
         else:
-            additions.append(f"hook {caller.name}")
+            additions.append(f"hook {hook}")
     return "; ".join(sorted(additions))
 
 
@@ -63,9 +58,7 @@ def figures(run: RunId) -> None:
     import rlnb
     from rlnb.curves import panels
 
-    with contextlib.redirect_stdout(sys.stderr):  # a plugin's own output must not mix with the JSON
-        bundles = list(panels.bundles([rlnb.get_run(run)]))
-    screen.print_json(bundles)
+    screen.print_json(list(panels.bundles([rlnb.get_run(run)])))
 
 
 @plugins_app.command()

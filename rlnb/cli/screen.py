@@ -5,12 +5,15 @@ rich is imported inside functions, so that ``rlnb --help`` is quick.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -28,13 +31,27 @@ PIPE_COLUMNS = 160
 """Width of tables, in characters, in a pipe or a file."""
 
 
+_output: TextIO | None = None
+"""The stdout of the process while a command runs, when ``sys.stdout`` is stderr; otherwise None."""
+
+
 class Commands(TyperGroup):
-    """A command group that prints an ``RlnbError`` as its message, without a traceback."""
+    """A command group that prints an ``RlnbError`` as its message, without a traceback.
+
+    Only this module writes to stdout while a command runs. What a plugin prints goes to stderr, so that it cannot
+    damage the JSON of a command.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        _keep_output(self)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn an ``RlnbError`` into its message and exit status 2."""
+        """Run the command; turn an ``RlnbError`` into its message and exit status 2, and a warning into a line."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                return super().invoke(ctx)
         except RlnbError as exc:
             if ctx.params.get("debug"):
                 raise
@@ -42,12 +59,45 @@ class Commands(TyperGroup):
             raise typer.Exit(FAILED) from exc
 
 
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning without the place in rlnb's code, which tells a user nothing."""
+    say(f"warning: {message}", stderr=True)
+
+
+def _keep_output(command: Any) -> None:
+    """Let a command of click, or all commands of a group, run with stderr as ``sys.stdout``."""
+    for one in getattr(command, "commands", {}).values():
+        _keep_output(one)
+    if (function := command.callback) is None:
+        return
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        global _output
+        _output, before = _output or sys.stdout, _output
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                return function(*args, **kwargs)
+        finally:
+            _output = before
+
+    command.callback = run
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return the console. Output to a pipe or a file is wide enough for tables."""
     from rich.console import Console
 
-    terminal = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
-    return Console(stderr=stderr, width=None if terminal else PIPE_COLUMNS, highlight=False)
+    file = sys.stderr if stderr else _output or sys.stdout
+    terminal = file.isatty() or "COLUMNS" in os.environ
+    return Console(file=file, width=None if terminal else PIPE_COLUMNS, highlight=False)
 
 
 def safe(text: object) -> str:

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rlnb import plugins
 from rlnb.curves import figure as curves
 from rlnb.curves import png
+from rlnb.hooks.calls import call
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -24,19 +24,17 @@ def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Json]]:
     If a plugin raises an error, the error takes the place of its figure. All other panels are still shown.
     """
     for run in runs:
-        try:
-            answers = plugins.manager().hook.rlnb_panels(run=run)
-            panels = [panel for answer in answers for panel in answer or ()]
-        except Exception as exc:
-            yield _trouble("The plugins' panels", exc)
-            continue
-        for panel in panels:
+        answers = [*call("rlnb_panels", run=run)]
+        for answer in answers:
+            if answer.error is not None:
+                yield _trouble(str(answer.error), answer.error.__cause__)
+        for panel in (panel for answer in answers for panel in answer.value or ()):
             title = panel.title if len(runs) == 1 else f"{run.id}: {panel.title}"
             yield {"text/html": f"<h3>{html.escape(title)}</h3>", "text/plain": title}
             try:
                 yield _bundle(panel)
-            except Exception as exc:
-                yield _trouble(title, exc)
+            except (Exception, SystemExit) as exc:
+                yield _trouble(f"{title} could not be drawn: {type(exc).__name__}: {exc}", exc)
 
 
 def pictures(runs: Sequence[RunFacts]) -> str:
@@ -60,9 +58,8 @@ def _bundle(panel: Panel) -> dict[str, Json]:
     return {**curves.mimebundle(figure, picture=False), "text/plain": text}
 
 
-def _trouble(title: str, exc: Exception) -> dict[str, Json]:
-    logger.warning("%s could not be drawn", title, exc_info=exc)
-    text = f"{title} could not be drawn: {type(exc).__name__}: {exc}"
+def _trouble(text: str, exc: BaseException | None) -> dict[str, Json]:
+    logger.warning("%s", text, exc_info=exc)
     return {"text/html": f"<p>{html.escape(text)}</p>", "text/plain": text}
 
 

@@ -6,18 +6,18 @@ short subprocess, so the doctor is quick and sees the same packages as the worke
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.doctor import machine
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.interpreter import TIMEOUT_S, check_worker, look
+from rlnb.hooks.plugin import Plugin
+from rlnb.hooks.registry import installed
 from rlnb.nvidia.cuda import driver_version
 from rlnb.storage.installation import install_line
 from rlnb.version import __version__
@@ -36,9 +36,10 @@ def examine(
         asset_root: Explicit asset root, as set in the options.
         timeout_s: Seconds for all checks together.
     """
+    plugins = installed()  # before the clock starts: a plugin that imports torch takes seconds, and has to be named
     checks: dict[str, Callable[[], Sequence[Finding]]] = {
         "Python": lambda: [check_python(sys.version_info[:3])],
-        "rlnb": lambda: [check_plugins(installed_plugins())],
+        "rlnb": lambda: [check_plugins(plugins)],
         "worker": lambda: check_worker(look(python, timeout_s - 0.5), driver_version(), asset_root, os.environ),
         **machine.checks(root),
     }
@@ -82,58 +83,23 @@ def check_python(version: Sequence[int]) -> Finding:
     return fault("Python", f"{text} ({sys.executable})", fix)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InstalledPlugin:
-    """A plugin of this interpreter."""
-
-    distribution: str
-    """Name of its package, or of its module if the package is unknown."""
-    version: str = ""
-    error: str = ""
-    """Error raised when the plugin was loaded; empty if it loads."""
-
-    def __str__(self) -> str:
-        text = f"{self.distribution} {self.version}".strip()
-        return f"{text} does not load: {self.error}" if self.error else text
-
-
-def installed_plugins() -> list[InstalledPlugin]:
-    """Return the plugins, sorted by name."""
-    import warnings
-
-    from rlnb import plugins
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the finding reports broken plugins
-        manager = plugins.manager()
-    return [
-        InstalledPlugin(
-            distribution=entry.dist.name if entry.dist else entry.value,
-            version=entry.dist.version if entry.dist else "",
-            error="" if manager.has_plugin(entry.name) else load_error(entry),
-        )
-        for entry in sorted(importlib.metadata.entry_points(group="rlnb"), key=lambda entry: entry.name)
-    ]
-
-
-def load_error(entry: importlib.metadata.EntryPoint) -> str:
-    """Return the error of a plugin that does not load, or an empty string if it loads."""
-    try:
-        entry.load()
-    except Exception as exc:  # a broken plugin may raise anything
-        return f"{type(exc).__name__}: {exc}"
-    return ""
-
-
-def check_plugins(plugins: Sequence[InstalledPlugin]) -> Finding:
-    """Check that plugins are installed and load."""
-    text = "; ".join([__version__, *map(str, plugins)])
-    if broken := [plugin.distribution for plugin in plugins if plugin.error]:
-        return fault("rlnb", text, f"Update or uninstall {', '.join(broken)}.")
+def check_plugins(plugins: Sequence[Plugin]) -> Finding:
+    """Check that plugins are installed, and that each of them works."""
+    text = "; ".join([__version__, *map(_state_of, plugins)])
+    if broken := [plugin for plugin in plugins if plugin.error]:
+        return fault("rlnb", text, " ".join(dict.fromkeys(plugin.fix for plugin in broken)))
     if not plugins:
         return fault(
             "rlnb",
             f"{text}; no plugin is installed, so there is no RL library",
             install_line("rlnb-rsl-rl", "rlnb-tasks"),
         )
+    if remarkable := [plugin for plugin in plugins if plugin.remarks]:
+        return warning("rlnb", text, " ".join(dict.fromkeys(plugin.usual_fix for plugin in remarkable)))
     return ok("rlnb", text)
+
+
+def _state_of(plugin: Plugin) -> str:
+    text = f"{plugin.distribution or plugin.name} {plugin.version}".strip()
+    faults = [f"is left out: {plugin.error}"] if plugin.error else plugin.remarks
+    return " ".join([text, *faults]).rstrip(".")

@@ -69,6 +69,8 @@ class EvaluationRecord:
     """Contribution of each reward term to the return of each episode."""
     video: str | None = None
     """Video of the first envs, relative to the run folder."""
+    warnings: tuple[str, ...] = ()
+    """How the env may differ from that of the training."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +110,8 @@ class Evaluation:
     """Video of the first envs."""
     rollout: Path | None = None
     """NumPy archive of the recorded rows, with ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
+    warnings: tuple[str, ...] = ()
+    """How the env may differ from that of the training, e.g. by a plugin that is not installed here."""
 
     @classmethod
     def from_record(cls, record: EvaluationRecord, job: JobDir) -> Evaluation:
@@ -133,6 +137,7 @@ class Evaluation:
             # A record of another user may name any file, and a report includes the video.
             video=Video(video) if video and video.is_relative_to(run) and video.is_file() else None,
             rollout=job.rollout if job.rollout.is_file() else None,
+            warnings=record.warnings,
         )
 
     @property
@@ -188,7 +193,7 @@ class Evaluation:
             mean = f"{sum(values) / len(values):.3f}"
             rows.append((f"return: {name}", mean, interval_text(mean_interval(values))))
         rows.append(("length (steps)", f"{self.mean_length:.1f}", interval_text(self.length_interval, digits=1)))
-        return rows
+        return rows + [("warning", text, "") for text in self.warnings]
 
     def _success_rows(self) -> list[tuple[str, str, str]]:
         if self.success_rate is None:

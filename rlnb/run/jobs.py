@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError, RunError, WorkerError
+from rlnb.hooks.calls import require
 from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
@@ -47,7 +49,7 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
     with status(f"{kind} {job_options.checkpoint}"):
         # A wrapped command may run in a container, whose environment differs from the living simulator's.
         plain = Command(argv=(sys.executable,))
-        wrapper = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest)
+        wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
         if options.warm and plugins.library(record.library).simulator and wrapper is None:
             folder = _in_simulator(record, kind, job_options)
         else:
@@ -56,6 +58,8 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
         while job.state() not in ENDED:
             time.sleep(POLL_S)
     raise_unless_completed(record, job)
+    for text in job.result.warnings if job.result else ():
+        warnings.warn(text, stacklevel=3)
     return folder
 
 
@@ -128,16 +132,13 @@ class NewJob:
             name: Name of the job's folder.
         """
         command = _command(self.manifest, self.job.kind, self.launcher, self.run_path, self.run_path / JOBS / name)
-        try:
-            wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=self.manifest)
-        except OSError as exc:  # otherwise the caller would report that the job's folder is not writable
-            raise RlnbError(f"A plugin could not wrap the command of the run: {exc}.") from exc
-        self.command = wrapper or command
+        one_worker = runs_one_worker(command.argv)
+        self.command = require("rlnb_wrap_command", command=command, manifest=self.manifest) or command
         self.fits_simulator = (
             self.job.kind == "train"
             and isinstance(self.launcher, LocalLauncher)
             and self.command == command  # a wrapper may run it in another environment, such as a container
-            and runs_one_worker(command.argv)
+            and one_worker
             and not command.gpu_per_slot
             and not self.manifest.deterministic  # Warp's modules keep the setting from the time of their import
             and set(command.env) <= {"PYTHONUNBUFFERED"}

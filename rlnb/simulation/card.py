@@ -18,11 +18,11 @@ from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
 from rlnb.simulation import simulator
-from rlnb.spec import CARD_SCHEMA, Task
+from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks import requests
-from rlnb.tasks.card import TaskCard
+from rlnb.tasks.card import CARD_SCHEMA, TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.version import PACKAGES
 

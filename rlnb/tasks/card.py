@@ -9,6 +9,12 @@ from typing import Literal
 
 from rlnb.spec import Json
 
+CARD_SCHEMA = 12
+"""Version of the fields of a task card. A cached card of another version is not read."""
+
+MULTI_AGENT = "multi-agent"
+"""Workflow in the task card of a task with several agents."""
+
 Kind = Literal["bool", "int", "float", "str", "list", "any"]
 """Type of a config value; ``any`` if the config's default is None, which does not tell the type."""
 

@@ -13,16 +13,17 @@ from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
+from rlnb.hooks.calls import call
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root
 from rlnb.simulation.agent import names_for
-from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
+from rlnb.spec import Json, Library, Manifest
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
 from rlnb.tasks.agent_config import libraries_of
-from rlnb.tasks.card import GENERIC, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.tasks.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
 from rlnb.training.lookup import Lookup
 from rlnb.version import __version__
 
@@ -59,8 +60,8 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         problems += linux_only("A training run on this machine")
     else:
         problems += launcher.check(manifest)
-    for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
-        problems += of_plugin
+    for answer in call("rlnb_check", manifest=manifest):
+        problems += [answer.problem] if answer.error else answer.value
     return problems
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -13,19 +12,10 @@ import pytest
 from typer.testing import Result
 
 import rlnb
-from rlnb import plugins as rlnb_plugins
+from rlnb.hooks.registry import manager
 
 Invoke = Callable[..., Result]
 Start = Callable[..., str]
-
-
-def test_a_plugin_that_does_not_load_is_listed_with_its_error(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = importlib.metadata.EntryPoint(name="broken", value="no_such_module_at_all:x", group="rlnb")
-    entries = [*importlib.metadata.entry_points(group="rlnb"), broken]
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: entries)
-    output = invoke("plugins").stdout
-    assert re.search(r"echo +rlnb-echo +[\d.]+ +libraries: echo; tasks: Echo", output)
-    assert re.search(r"broken +.*ModuleNotFoundError: No module named 'no_such_module_at_all'", output)
 
 
 @pytest.fixture
@@ -41,7 +31,7 @@ def panel() -> Iterator[None]:
 
     rlnb.register(Drawing, "drawing")
     yield
-    rlnb_plugins.manager().unregister(name="drawing")
+    manager().unregister(name="drawing")
 
 
 def test_figures_print_only_json_whatever_a_plugin_prints(invoke: Invoke, start: Start, panel: None) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from pathlib import Path
 
 import pytest
 
 from rlnb.doctor import doctor
-from rlnb.doctor.doctor import InstalledPlugin
 from rlnb.doctor.finding import Finding
+from rlnb.hooks.plugin import Plugin
 
 LIMIT_S = 5.0
 """Seconds promised for all checks; an idle machine takes 1 s."""
@@ -27,12 +26,16 @@ def test_the_kernel_runs_on_python_3_11_to_3_13(version: tuple[int, ...], level:
 
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
-    fine = InstalledPlugin(distribution="rlnb-a", version="1")
-    broken = InstalledPlugin(distribution="rlnb-b", version="2", error="ImportError: no torch")
+    fine = Plugin(name="a", distribution="rlnb-a", version="1")
+    broken = Plugin(name="b", distribution="rlnb-b", version="2", error="ImportError: no torch", fix="Install torch.")
+    odd = Plugin(name="c", distribution="rlnb-c", version="3", remarks=("implements rlnb_chekc.",))
     finding = doctor.check_plugins([fine, broken])
-    assert (finding.level, finding.fix) == ("fault", "Update or uninstall rlnb-b.")
-    assert finding.text.endswith("rlnb-a 1; rlnb-b 2 does not load: ImportError: no torch")
+    assert (finding.level, finding.fix) == ("fault", "Install torch.")
+    assert finding.text.endswith("rlnb-a 1; rlnb-b 2 is left out: ImportError: no torch")
     assert doctor.check_plugins([fine]).level == "ok"
+    remark = doctor.check_plugins([fine, odd])
+    assert (remark.level, remark.fix) == ("warning", "Update or uninstall rlnb-c.")
+    assert remark.text.endswith("rlnb-c 3 implements rlnb_chekc")
     assert doctor.check_plugins([]).level == "fault"
 
 
@@ -61,13 +64,3 @@ def test_all_checks_take_less_than_five_seconds(tmp_path: Path) -> None:
     assert names[:3] == ["Python", "rlnb", "worker"]
     assert {"NVIDIA driver", "CPUs", "memory", "disk", "run folder", "asset root", "Jupyter", "hosted"} <= set(names)
     assert all(finding.fix for finding in findings if finding.level == "fault")
-
-
-def test_a_plugin_that_does_not_load_is_listed_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = importlib.metadata.EntryPoint(name="broken", value="no_such_module_at_all:x", group="rlnb")
-    entries = [*importlib.metadata.entry_points(group="rlnb"), broken]
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: entries)
-    errors = {plugin.distribution: plugin.error for plugin in doctor.installed_plugins()}
-    assert errors["no_such_module_at_all:x"] == "ModuleNotFoundError: No module named 'no_such_module_at_all'"
-    assert errors["rlnb-echo"] == ""
-    assert doctor.load_error(broken) == "ModuleNotFoundError: No module named 'no_such_module_at_all'"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks.registry import manager
 from rlnb.records import layout, record
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
@@ -173,12 +173,12 @@ def test_a_plugin_that_cannot_wrap_the_command_is_not_reported_as_a_disk_error(r
         def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> None:
             raise FileNotFoundError("there is no apptainer")
 
-    plugins.manager().register(container := Container())
+    rlnb.register(Container(), "container")
     try:
-        with pytest.raises(rlnb.RlnbError, match=r"A plugin could not wrap the command .*no apptainer"):
+        with pytest.raises(rlnb.RlnbError, match=r"^rlnb_wrap_command\(\) of the plugin .*: there is no apptainer"):
             rlnb.train("Echo", library="echo", max_iterations=1)
     finally:
-        plugins.manager().unregister(container)
+        manager().unregister(name="container")
     assert len(rlnb.runs()) == 0
 
 

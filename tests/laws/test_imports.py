@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,7 +57,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "settings": set(),
     "contracts": set(),
     "hookspecs": {"pluggy"},
-    "plugins": {"pluggy"},
+    "hooks": {"pluggy"},
+    "plugins": set(),
     "metrics": {"pandas", "tensorboard", "numpy", "tsdownsample"},
     "records": {"numpy", "ruamel", "scipy"},
     "launch": {"psutil", "pynvml"},
@@ -200,3 +202,9 @@ def test_listing_libraries_and_tasks_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_only_one_folder_calls_the_hooks_of_plugins() -> None:
+    pattern = re.compile(r"\.hook\b|\.get_hookimpls\(")
+    modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if pattern.search(path.read_text())}
+    assert modules == {Path("hooks/registry.py"), Path("testing/trackers.py")}, "use rlnb.hooks.calls"

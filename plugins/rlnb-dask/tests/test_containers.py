@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks.calls import require
 
 
 def manifest() -> rlnb.Manifest:
@@ -22,7 +23,7 @@ def test_the_runs_and_assets_are_mounted_in_a_ranks_container(tmp_path: Path, mo
     settings = rlnb.slurm(container="/images/isaaclab.sif", walltime="01:00:00").settings
     in_container = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings, asset_root="/assets")
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train"), env={"A": "b"})
-    wrap = plugins.manager().hook.rlnb_wrap_command
+    wrap = functools.partial(require, "rlnb_wrap_command")
     command = wrap(command=plain, manifest=in_container)
     assert command.argv == (
         *("apptainer", "exec", "--nv", "--bind", str(tmp_path), "--bind", "/assets", "/images/isaaclab.sif"),
@@ -44,7 +45,7 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
     settings = rlnb.slurm(**arguments).settings
     in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
-    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
+    command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     assert command.argv[:7] == (sys.executable, "-m", "rlnb_dask.docker", "docker", "--gpus=all", "--rm", "--init")
     assert f"--user={os.getuid()}:{os.getgid()}" in command.argv
     assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
@@ -59,7 +60,7 @@ def test_docker_is_started_by_the_python_of_the_nodes() -> None:
     settings = rlnb.slurm(container="lab:3.0", container_runtime="docker", python="/env/python", walltime="1").settings
     in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=rlnb.Resources(device="cpu"))
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
-    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
+    command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     assert command.argv[:5] == ("/env/python", "-m", "rlnb_dask.docker", "docker", "--rm")
 
 
@@ -70,7 +71,7 @@ def test_the_ranks_of_podman_have_the_id_of_the_user(monkeypatch: pytest.MonkeyP
     settings = rlnb.slurm(container="lab:3.0", container_runtime="podman", walltime="01:00:00").settings
     in_podman = dataclasses.replace(manifest(), launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
-    argv = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_podman).argv
+    argv = require("rlnb_wrap_command", command=plain, manifest=in_podman).argv
     assert argv[1:5] == ("-m", "rlnb_dask.docker", "podman", "--gpus=all")
     assert [word for word in argv if word.startswith("--user")] == [user]
     assert argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
@@ -85,7 +86,7 @@ def test_pyxis_gets_the_image_and_the_folders_as_options_of_a_step(
         manifest(), launcher_settings=rlnb.slurm(**arguments).settings, asset_root="/assets", python="/isaaclab.sh -p"
     )
     plain = rlnb.Command(argv=("/isaaclab.sh", "-p", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
-    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_pyxis)
+    command = require("rlnb_wrap_command", command=plain, manifest=in_pyxis)
     assert command.argv == (
         *(sys.executable, "-m", "rlnb_dask.pyxis", "--container-image=/images/isaaclab.sqsh"),
         *(f"--container-mounts={tmp_path}:{tmp_path},/assets:/assets", "--container-workdir=/work"),

@@ -11,7 +11,7 @@ import pytest
 from rlnb_dask.docker import job_gpus
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks.calls import require
 
 LISTING = "0, GPU-aa\n1, GPU-bb\n2, GPU-cc\n"
 
@@ -37,7 +37,7 @@ def run(programs: Path, device: str = "auto", runtime: str = "docker", **env: st
     resources = rlnb.Resources(device=device)
     in_docker = dataclasses.replace(in_docker, launcher_settings=settings, resources=resources)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train", "/the runs/--gpus=all"))
-    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
+    command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     node = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return subprocess.run(command.argv, env={**node, **env}, capture_output=True, text=True, timeout=60)
 

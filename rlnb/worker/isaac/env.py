@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
+from rlnb.hooks.calls import require
 from rlnb.spec import Library, Manifest, Task
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import config, determinism, kit
@@ -58,7 +58,7 @@ def environment(
     if log_dir is not None:
         env_cfg.log_dir = str(log_dir)
     if manifest is not None:
-        plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
+        require("rlnb_configure_env", env_cfg=env_cfg, manifest=manifest)
     own = {**task.launcher_args, **({"deterministic": True} if deterministic else {})}
     arguments = kit.arguments_of(env_cfg.sim.device, world_size, own)
     if configure is not None:

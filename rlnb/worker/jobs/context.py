@@ -14,6 +14,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.errors import RlnbError, TrainingStopped
+from rlnb.hooks.calls import observe
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.spec import Json, Manifest, Started
@@ -50,6 +51,7 @@ class Context:
         self.assets: Mapping[str, str] = {}
         self.versions: Mapping[str, str] = {}
         self.restored: Mapping[str, str] = {}
+        self.plugins: Mapping[str, str] = {}
         self.agent_changes: Callable[[], Mapping[str, Json]] = dict
         self._run, self._job, self._manifest = run, job, manifest
         self._next_look_s = 0.0
@@ -104,12 +106,13 @@ class Context:
             assets=self.assets,
             agent_changes=self._changes(),
             restored=self.restored,
+            plugins=self.plugins,
             saves_when_stopped=plugins.library(self._manifest.library).saves_when_stopped,
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
         )
         files.write_once(self._job.started, started)
-        plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+        observe("rlnb_run_started", run_dir=self._run.path, manifest=self._manifest)
 
     def iteration_of(self, step: int) -> int | None:
         """Return the learning iteration of an env step of this job; None before the training has started."""

@@ -27,6 +27,7 @@ from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
+from rlnb.worker.jobs.env_plugins import differences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,12 +41,18 @@ def evaluate(job_dir: Path) -> None:
     backend: Backend = plugins.load(library.backend)()
     if library.simulator:
         isaaclab.start(job.manifest.asset_root)
-        record = _roll_out(job, options, backend)
+        record = dataclasses.replace(_roll_out(job, options, backend), warnings=differences(job))
     else:
         values = backend.evaluate(job.run.path / options.checkpoint, to_json(options))  # type: ignore[attr-defined]
         record = from_json(EvaluationRecord, to_json(values), ignore_unknown=True)
     files.write_once(job.folder.evaluation, record)
-    result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now())
+    result = Result(
+        outcome="completed",
+        exit_code=0,
+        checkpoint=options.checkpoint,
+        ended=files.now(),
+        warnings=record.warnings,
+    )
     files.write_once(job.folder.result, result)
 
 

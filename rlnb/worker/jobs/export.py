@@ -18,6 +18,7 @@ from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import open_job
+from rlnb.worker.jobs.env_plugins import differences
 
 
 def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
@@ -151,5 +152,12 @@ def export(job_dir: Path) -> None:
             policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
             paths = traced(policy, env, run.exports, formats)
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
-    result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now(), values=values)
+    result = Result(
+        outcome="completed",
+        exit_code=0,
+        checkpoint=options.checkpoint,
+        ended=files.now(),
+        values=values,
+        warnings=differences(job),
+    )
     files.write_once(job.folder.result, result)

@@ -113,7 +113,7 @@ def _stopped(job_dir: Path) -> Result:
 
 def _write(job_dir: Path, kind: str, result: Result) -> None:
     """Write the result of a job, and call the plugins' hook."""
-    from rlnb import plugins
+    from rlnb.hooks.calls import observe
     from rlnb.records.layout import JobDir
     from rlnb.storage import files
     from rlnb.worker.jobs.context import open_job
@@ -123,7 +123,7 @@ def _write(job_dir: Path, kind: str, result: Result) -> None:
     first = files.write_once(job.result, result, job.reserve)
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
         opened = open_job(job_dir)
-        plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)
+        observe("rlnb_run_finished", run_dir=opened.run.path, manifest=opened.manifest, result=result)
 
 
 def _is_echo(exc: BaseException) -> bool:

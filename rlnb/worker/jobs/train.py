@@ -11,6 +11,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend
+from rlnb.hooks.calls import observe, versions_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.spec import Json, Library, Result
@@ -25,6 +26,7 @@ from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.checkpoints import saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
+from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.resumed import spread_episodes
 from rlnb.worker.jobs.retention import retention
 
@@ -74,6 +76,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
         ) as (env, agent_cfg),
     ):
         ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
+        ctx.plugins = versions_of(HOOK)
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
         Shortages(isaaclab.task_env(env), job.folder.shortages(ctx.rank)).attach()
         if ctx.rank == 0:
@@ -119,4 +122,4 @@ def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
     files.write_once(job.folder.result, result, job.folder.reserve)
-    plugins.manager().hook.rlnb_run_finished(run_dir=job.run.path, manifest=job.manifest, result=result)
+    observe("rlnb_run_finished", run_dir=job.run.path, manifest=job.manifest, result=result)

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 from packaging.requirements import Requirement
 
 from rlnb import plugins
-from rlnb.spec import MULTI_AGENT, Task
+from rlnb.spec import Task
 from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import (
     GENERIC,
+    MULTI_AGENT,
     AgentCard,
     Asset,
     AssetRoot,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.hooks.registry import manager
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import JobRecord
@@ -67,15 +68,13 @@ def test_plugins_get_the_result_at_the_end(run: Path) -> None:
         def rlnb_run_finished(self, run_dir: Path, manifest: rlnb.Manifest, result: rlnb.Result) -> None:
             heard.append((run_dir, json.dumps(to_json(result))))
 
-    from rlnb import plugins
-
     listener = Listener()
-    plugins.manager().register(listener)
+    manager().register(listener)
     try:
         job = job_of(run, 0, TrainOptions())
         train(job.path)
     finally:
-        plugins.manager().unregister(listener)
+        manager().unregister(listener)
     ((folder, result),) = heard
     assert folder == run
     assert json.loads(result) == files.read_json(job.result)

@@ -30,6 +30,6 @@ def _requirements(entry: metadata.EntryPoint) -> list[str]:
     try:
         libraries: Sequence[Library] = getattr(entry.load(), "rlnb_libraries", tuple)()
         return [Requirement(text).name for library in libraries for text in library.requires]
-    except Exception as exc:  # a plugin broken in any way must not stop trainings that use other plugins
+    except (Exception, SystemExit) as exc:  # a plugin broken in any way must not stop trainings that use other plugins
         logger.info("the plugin %s does not load: %s", entry.name, exc)
         return []

@@ -1,0 +1,179 @@
+"""Calls one hook of one plugin: catches what it raises, and checks what it returns.
+
+No other code calls the functions of a plugin, so an error of a plugin always has its name.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pluggy import HookImpl
+
+from rlnb.errors import InterruptedRequest, Problem
+from rlnb.hooks.plugin import HookError, Plugin, cause_of
+from rlnb.spec import AssetPack, Command, LauncherType, Library, Panel, Task
+from rlnb.storage.fields import wrong_fields
+
+LISTS: Mapping[str, type] = types.MappingProxyType(
+    {
+        "rlnb_libraries": Library,
+        "rlnb_launchers": LauncherType,
+        "rlnb_tasks": Task,
+        "rlnb_asset_packs": AssetPack,
+        "rlnb_check": Problem,
+        "rlnb_panels": Panel,
+    }
+)
+"""Hooks that return a list, with the type of its items."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a hook of a plugin returned."""
+
+    plugin: Plugin
+    """The plugin."""
+    value: Any = None
+    """The checked value, a tuple for a hook that returns a list; None if the hook failed."""
+    error: HookError | None = None
+    """Why the hook failed; None if it did not."""
+
+    @property
+    def problem(self) -> Problem:
+        """The error as a problem of a request."""
+        assert self.error is not None, "only a hook that failed is a problem"
+        return Problem(what=f"{self.error.what}.", fix=self.error.fix)
+
+
+class _WrongAnswer(Exception):
+    """Raised for a value that a hook must not return."""
+
+
+def answers(hook: str, implementations: Iterable[tuple[Plugin, HookImpl]], /, **arguments: Any) -> Iterator[Answer]:
+    """Call a hook of plugins one after the other, each when its answer is taken.
+
+    Args:
+        hook: Name of the hook.
+        implementations: Plugins and their functions.
+        arguments: Arguments of the hook by name.
+    """
+    for plugin, implementation in implementations:
+        yield answer_of(hook, implementation, plugin, **arguments)
+
+
+def answer_of(hook: str, implementation: HookImpl, plugin: Plugin, /, **arguments: Any) -> Answer:
+    """Call a plugin's implementation of a hook, and return its answer or its error.
+
+    Args:
+        hook: Name of the hook.
+        implementation: The plugin's function, as pluggy keeps it.
+        plugin: The plugin.
+        arguments: Arguments of the hook by name. The function gets those that it takes.
+    """
+    try:
+        value = implementation.function(*[arguments[name] for name in implementation.argnames])
+        return Answer(plugin=plugin, value=_checked(hook, value, arguments.get("frames")))
+    except InterruptedRequest:  # the user's interrupt, which arrived while the plugin was at work
+        raise
+    except _WrongAnswer as exc:
+        return Answer(plugin=plugin, error=_error(hook, plugin, str(exc)))
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        error = _error(hook, plugin, cause_of(exc))
+        error.__cause__ = exc
+        return Answer(plugin=plugin, error=error)
+
+
+def _error(hook: str, plugin: Plugin, what: str) -> HookError:
+    return HookError(f"{hook}() of the {plugin} {what}", fault=f"{hook}() {what}", fix=plugin.usual_fix)
+
+
+def _checked(hook: str, value: object, frames: Any) -> object:
+    """Return the value of a hook, a list as a tuple.
+
+    Args:
+        hook: Name of the hook.
+        value: Its value.
+        frames: The frames that ``rlnb_colorize`` was given.
+
+    Raises:
+        _WrongAnswer: The value has the wrong type.
+    """
+    if hook in LISTS:
+        return _items(value, LISTS[hook], optional=hook == "rlnb_panels")
+    if value is None:
+        return None
+    if hook == "rlnb_wrap_command":
+        return _command(value)
+    if hook == "rlnb_colorize":
+        return _pictures(value, frames)
+    _refuse(value, "None, since its result is not used")
+
+
+def _refuse(value: object, expected: str) -> NoReturn:
+    raise _WrongAnswer(f"returned {'None' if value is None else type(value).__name__}, which is not {expected}")
+
+
+def _items(value: object, kind: type, *, optional: bool) -> tuple[object, ...]:
+    expected = f"a list of rlnb.{kind.__name__}"
+    if value is None and optional:
+        return ()
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
+        _refuse(value, expected)
+    items = tuple(value)
+    for item in items:
+        if not isinstance(item, kind):
+            raise _WrongAnswer(f"returned a list with {_article(type(item).__name__)}, which is not {expected}")
+        if faults := [*wrong_fields(item), *_FAULTS.get(kind, lambda _: [])(item)]:
+            raise _WrongAnswer(f"returned a {kind.__name__} in which {' and '.join(faults)}")
+    return items
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def _command(value: object) -> object:
+    if not isinstance(value, Command):
+        _refuse(value, "an rlnb.Command or None")
+    faults = wrong_fields(value) or ([] if value.argv else ["argv=() names no program"])
+    if faults:
+        raise _WrongAnswer(f"returned a Command in which {' and '.join(faults)}")
+    return value
+
+
+def _pictures(value: Any, frames: Any) -> object:
+    expected = (*frames.shape[:3], 3)
+    if getattr(value, "shape", None) != expected or str(getattr(value, "dtype", "")) != "uint8":
+        kind = f"{value.dtype} of shape {value.shape}" if hasattr(value, "dtype") else type(value).__name__
+        raise _WrongAnswer(f"returned {kind}, which is not an array of uint8 of shape {expected}")
+    return value
+
+
+def _library_faults(library: Library) -> list[str]:
+    faults = _reference_faults(library, "backend")
+    try:
+        if re.compile(library.checkpoint_pattern).groups < 1:
+            faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
+    except (re.error, TypeError) as exc:  # a TypeError has a clause of its own
+        faults += [f"checkpoint_pattern={library.checkpoint_pattern!r}: {exc}"] if isinstance(exc, re.error) else []
+    return faults
+
+
+def _reference_faults(item: Any, field: str) -> list[str]:
+    faults = [] if item.name else ["name='' is empty"]
+    reference = getattr(item, field)
+    module, _, attribute = reference.partition(":") if isinstance(reference, str) else ("ok", "", "ok")
+    return faults if module and attribute else [*faults, f"{field}={reference!r} is not 'module:name'"]
+
+
+_FAULTS: Mapping[type, Callable[[Any], list[str]]] = {
+    Library: _library_faults,
+    LauncherType: lambda launcher: _reference_faults(launcher, "factory"),
+    AssetPack: lambda pack: _reference_faults(pack, "build"),
+    Task: lambda task: [] if task.id else ["id='' is empty"],
+}
+"""For each type, the function that finds values which have the right type and are still wrong."""

@@ -1,0 +1,126 @@
+"""One hook of one plugin: what it raises, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from pluggy import HookImpl
+
+import rlnb
+from rlnb.errors import InterruptedRequest
+from rlnb.hooks.answers import LISTS, Answer, answer_of
+from rlnb.hooks.plugin import Plugin
+
+PLUGIN = Plugin(name="x", distribution="rlnb-x", version="1.0")
+FRAMES = np.zeros((2, 4, 5, 1), np.float32)
+FINE = rlnb.Library(name="a", backend="b:C")
+
+
+def answer(hook: str, function: Callable[..., Any], **arguments: Any) -> Answer:
+    options: Any = {"wrapper": False, "hookwrapper": False, "optionalhook": False, "tryfirst": False, "trylast": False}
+    implementation = HookImpl(None, "x", function, {**options, "specname": None})
+    return answer_of(hook, implementation, PLUGIN, **arguments)
+
+
+def test_a_list_may_be_any_iterable_and_becomes_a_tuple() -> None:
+    def generator() -> Iterator[rlnb.Library]:
+        yield FINE
+
+    for function in (lambda: [FINE], lambda: (FINE,), generator):
+        assert answer("rlnb_libraries", function).value == (FINE,)
+    assert answer("rlnb_panels", lambda: None).value == ()
+
+
+def test_a_function_gets_the_arguments_that_it_takes() -> None:
+    problems = [rlnb.Problem(what="seed 7")]
+    taken = answer("rlnb_check", lambda seed: problems if seed == 7 else [], seed=7, manifest=None)
+    assert taken.value == tuple(problems)
+    assert answer("rlnb_check", list, seed=7).value == ()
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "text"),
+    [
+        *((hook, 3, f"returned int, which is not a list of rlnb.{kind.__name__}") for hook, kind in LISTS.items()),
+        ("rlnb_libraries", None, "returned None, which is not a list of rlnb.Library"),
+        ("rlnb_check", None, "returned None, which is not a list of rlnb.Problem"),
+        ("rlnb_check", "no", "returned str, which is not a list of rlnb.Problem"),
+        ("rlnb_check", ["no"], "returned a list with a str, which is not a list of rlnb.Problem"),
+        ("rlnb_libraries", FINE, "returned Library, which is not a list of rlnb.Library"),
+        ("rlnb_libraries", [rlnb.Library(name="a", backend="b")], "returned a Library in which backend='b' is not 'm"),
+        ("rlnb_libraries", [rlnb.Library(name="", backend="b:C")], "returned a Library in which name='' is empty"),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", metrics=3, checkpoint_pattern="(")],  # type: ignore[arg-type]
+            "returned a Library in which metrics=3 is not Mapping[str, str] and checkpoint_pattern='(': missing )",
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", checkpoint_pattern="x")],
+            "returned a Library in which checkpoint_pattern='x' has no group for the iteration",
+        ),
+        ("rlnb_tasks", [rlnb.Task(id="")], "returned a Task in which id='' is empty"),
+        ("rlnb_wrap_command", ["sh"], "returned list, which is not an rlnb.Command or None"),
+        ("rlnb_wrap_command", rlnb.Command(argv=()), "returned a Command in which argv=() names no program"),
+        ("rlnb_wrap_command", rlnb.Command(argv="sh"), "returned a Command in which argv='sh' is not tuple[str, ...]"),  # type: ignore[arg-type]
+        ("rlnb_configure_env", {}, "returned dict, which is not None, since its result is not used"),
+        ("rlnb_run_started", 3, "returned int, which is not None, since its result is not used"),
+        ("rlnb_run_finished", 3, "returned int, which is not None, since its result is not used"),
+        ("rlnb_colorize", [], "returned list, which is not an array of uint8 of shape (2, 4, 5, 3)"),
+        ("rlnb_colorize", FRAMES, "returned float32 of shape (2, 4, 5, 1), which is not an array of uint8"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_an_error_that_names_plugin_hook_and_type(hook: str, value: Any, text: str) -> None:
+    failed = answer(hook, lambda: value, frames=FRAMES)
+    assert failed.value is None
+    assert str(failed.error).startswith(f"{hook}() of the plugin 'x' (rlnb-x 1.0) {text}")
+    assert str(failed.error).endswith(". Update or uninstall rlnb-x.")
+
+
+@pytest.mark.parametrize(
+    ("hook", "value"),
+    [
+        ("rlnb_wrap_command", rlnb.Command(argv=("sh",))),
+        ("rlnb_wrap_command", None),
+        ("rlnb_configure_env", None),
+        ("rlnb_colorize", np.zeros((2, 4, 5, 3), np.uint8)),
+    ],
+)
+def test_a_value_of_the_right_type_is_returned_as_it_is(hook: str, value: Any) -> None:
+    assert answer(hook, lambda: value, frames=FRAMES).value is value
+
+
+def test_an_exception_has_its_place_and_stays_the_cause() -> None:
+    def fails() -> None:
+        raise ValueError("no")
+
+    def leaves() -> None:
+        raise SystemExit(3)
+
+    failed = answer("rlnb_check", fails)
+    place = f"({__file__}, line {fails.__code__.co_firstlineno + 1})"
+    assert failed.error is not None
+    assert failed.error.what == f"rlnb_check() of the plugin 'x' (rlnb-x 1.0) raised ValueError: no {place}"
+    assert isinstance(failed.error.__cause__, ValueError)
+    assert failed.problem == rlnb.Problem(what=f"{failed.error.what}.", fix="Update or uninstall rlnb-x.")
+    assert "called sys.exit(3)" in str(answer("rlnb_check", leaves).error)
+
+
+def test_a_generator_that_fails_on_the_way_is_an_error_of_its_hook() -> None:
+    def problems() -> Iterator[rlnb.Problem]:
+        yield rlnb.Problem(what="one")
+        raise ValueError("no")
+
+    assert "raised ValueError: no" in str(answer("rlnb_check", problems).error)
+
+
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, InterruptedRequest])
+def test_an_interrupt_of_the_user_is_no_error_of_the_plugin(exception: type[BaseException]) -> None:
+    def interrupted() -> None:
+        raise exception
+
+    with pytest.raises(exception):
+        answer("rlnb_check", interrupted)

@@ -1,0 +1,103 @@
+"""A plugin's name, and what its import does wrong."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from rlnb.hooks import plugin as plugins
+from rlnb.hooks.plugin import Plugin, cause_of, heavy_imports, load_module
+
+ENTRY = metadata.EntryPoint(name="x", value="rlnb_x", group="rlnb")
+
+
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> Plugin:
+    """Return the plugin of a module with this code, after its import."""
+    (tmp_path / "rlnb_x.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "rlnb_x", raising=False)
+    plugin = Plugin(name="x", distribution="rlnb-x", version="1.0")
+    module = load_module(ENTRY, plugin)
+    assert (module is None) == bool(plugin.error)
+    return plugin
+
+
+def test_a_plugin_is_named_with_its_distribution_and_version() -> None:
+    assert str(Plugin(name="x", distribution="rlnb-x", version="1.0")) == "plugin 'x' (rlnb-x 1.0)"
+    assert str(Plugin(name="x")) == "plugin 'x' (registered by hand)"
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "fix"),
+    [
+        (
+            "1 / 0",
+            "its import raised ZeroDivisionError: division by zero ({file}, line 1)",
+            "Update or uninstall rlnb-x.",
+        ),
+        ("def f(:", "its import raised SyntaxError: invalid syntax (rlnb_x.py, line 1)", "Update or uninstall rlnb-x."),
+        ("import sys\nsys.exit(3)", "its import called sys.exit(3) ({file}, line 2)", "Update or uninstall rlnb-x."),
+        (
+            "import no_such.thing",
+            "its import raised ModuleNotFoundError: No module named 'no_such' ({file}, line 1)",
+            "Install the package of 'no_such', or uninstall rlnb-x.",
+        ),
+        (
+            "from json import no_such",
+            "its import raised ImportError: cannot import name 'no_such' from 'json'",
+            "Update or uninstall rlnb-x.",
+        ),
+        ("", "", ""),
+    ],
+)
+def test_the_error_of_an_import_has_its_place_and_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, error: str, fix: str
+) -> None:
+    plugin = loaded(tmp_path, monkeypatch, code)
+    assert plugin.error.startswith(error.format(file=tmp_path / "rlnb_x.py"))
+    assert plugin.fix == fix
+
+
+def test_an_interrupt_of_the_user_is_no_fault_of_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        loaded(tmp_path, monkeypatch, "raise KeyboardInterrupt")
+
+
+def test_a_light_half_that_imports_a_heavy_module_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ponderous.py").write_text("")
+    monkeypatch.setattr(plugins, "HEAVY", ("ponderous", "no_such_module"))
+    guarded = "try:\n    import no_such_module\nexcept ImportError:\n    pass\n"
+    assert loaded(tmp_path, monkeypatch, guarded).error == ""
+    plugin = loaded(tmp_path, monkeypatch, f"{guarded}import ponderous")
+    assert plugin.error == "its import also imports ponderous, which slows every command down"
+    assert plugin.fix == "Import ponderous inside the functions that need it, or uninstall rlnb-x."
+
+
+def test_the_heavy_imports_of_other_threads_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weighty.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(plugins, "HEAVY", ("weighty",))
+    with heavy_imports() as names:
+        thread = threading.Thread(target=__import__, args=("weighty",))
+        thread.start()
+        thread.join()
+    assert "weighty" in sys.modules
+    assert names == []
+    assert not any(isinstance(finder, plugins._Watch) for finder in sys.meta_path)
+
+
+def test_a_print_at_import_goes_to_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded(tmp_path, monkeypatch, "print('hello')")
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_the_cause_without_a_frame_of_the_plugin_has_no_place() -> None:
+    assert cause_of(ValueError("no")) == "raised ValueError: no"
+    assert cause_of(ValueError()) == "raised ValueError"
+    assert cause_of(SystemExit()) == "called sys.exit(None)"

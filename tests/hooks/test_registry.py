@@ -1,0 +1,153 @@
+"""The plugins of a process: which work, which are left out, and what is said of them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.hooks.plugin import Plugin
+from rlnb.hooks.registry import hooks_of, installed, manager, register, registry
+
+Install = Callable[..., None]
+HOOK = "import rlnb\n\n\n@rlnb.hookimpl\n"
+LIBRARY = f"{HOOK}def rlnb_libraries():\n    return [rlnb.Library(name='{{name}}', backend='a:B')]\n"
+
+
+def of(name: str) -> Plugin:
+    return next(plugin for plugin in installed() if plugin.name == name)
+
+
+def test_an_installed_plugin_is_found_by_its_entry_point(install: Install) -> None:
+    install("fine", LIBRARY.format(name="fine"))
+    assert plugins.library("fine").backend == "a:B"
+    assert (of("fine").distribution, of("fine").version, of("fine").error) == ("rlnb-fine", "1.0", "")
+    assert hooks_of(of("fine")) == ["rlnb_libraries"]
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("1 / 0", "its import raised ZeroDivisionError"),
+        ("import sys; sys.exit(3)", r"its import called sys.exit\(3\)"),
+        (f"{HOOK}def rlnb_check(manifst):\n    return []", r"PluginValidationError: .*rlnb_check\(manifst\)"),
+        (f"{HOOK[:-1]}(wrapper=True)\ndef rlnb_check(manifest):\n    yield", "rlnb_check is a wrapper"),
+        (f"{HOOK}def rlnb_libraries():\n    raise ValueError('no')", r"rlnb_libraries\(\) raised ValueError: no"),
+        (f"{HOOK}def rlnb_launchers():\n    return 'no'", r"rlnb_launchers\(\) returned str, which is not a list"),
+        (f"{HOOK}def rlnb_tasks():\n    raise SystemExit(3)", r"rlnb_tasks\(\) called sys.exit\(3\)"),
+        (f"{HOOK}def rlnb_asset_packs():\n    pass", r"rlnb_asset_packs\(\) returned None, which is not a list"),
+    ],
+)
+def test_a_plugin_that_fails_is_left_out_with_one_warning(install: Install, code: str, fault: str) -> None:
+    install("broken", f"{code}\n")
+    looks = (plugins.libraries, plugins.launchers, plugins.tasks, plugins.asset_packs) * 2
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        assert all(look() is not None for look in looks)
+    (text,) = [str(warning.message) for warning in caught]
+    assert re.match(rf"The plugin 'broken' \(rlnb-broken 1\.0\) is left out: {fault}", text), text
+    assert text.endswith(" Update or uninstall rlnb-broken.")
+    assert re.match(fault, of("broken").error)
+    assert not manager().has_plugin("broken")
+    assert hooks_of(of("broken")) == []
+    assert "echo" in plugins.libraries()
+
+
+def test_a_list_of_plugins_shows_the_errors_in_place_of_warnings(install: Install) -> None:
+    install("broken", f"{HOOK}def rlnb_tasks():\n    return 3\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert of("broken").error.startswith("rlnb_tasks() returned int")
+        plugins.libraries()
+
+
+def test_a_plugin_that_fails_in_one_hook_registers_nothing_at_all(install: Install) -> None:
+    install("half", LIBRARY.format(name="half") + "\n\n@rlnb.hookimpl\ndef rlnb_tasks():\n    return 3\n")
+    installed()
+    assert "half" not in plugins.libraries()
+
+
+def test_a_misspelt_hook_and_one_without_its_mark_are_reported(install: Install) -> None:
+    code = f"{HOOK}def rlnb_chek(manifest):\n    return []\n\n\ndef rlnb_panels(run):\n    return []\n"
+    install("typing", code)
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        manager()
+    assert [str(warning.message) for warning in caught] == [
+        "The plugin 'typing' (rlnb-typing 1.0) implements rlnb_chek, which is not a hook of rlnb, so it is never "
+        "called. Did you mean 'rlnb_check'?",
+        "The plugin 'typing' (rlnb-typing 1.0) has a function rlnb_panels that is never called. Mark it with "
+        "@rlnb.hookimpl.",
+    ]
+    assert not of("typing").error
+    assert len(of("typing").remarks) == 2
+
+
+def test_a_hook_of_a_newer_rlnb_may_be_optional(install: Install) -> None:
+    install("newer", f"{HOOK[:-1]}(optionalhook=True)\ndef rlnb_future():\n    pass\n")
+    assert of("newer").remarks == ()
+
+
+def test_of_two_packages_with_the_same_plugin_name_the_second_is_left_out(install: Install) -> None:
+    install("one", "", entry="same")
+    install("two", "1 / 0", entry="same")
+    with pytest.warns(UserWarning, match="named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one."):
+        assert manager().get_plugin("same").__name__ == "rlnb_one"
+
+
+def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -> None:
+    install("twin", LIBRARY.format(name="echo"))
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        assert "echo" not in plugins.libraries()
+    assert [str(warning.message) for warning in caught] == [
+        f"The {of(one)} has a library named 'echo', as has the {of(other)}. Uninstall one of them. Until then, neither "
+        "is used."
+        for one, other in (("echo", "twin"), ("twin", "echo"))
+    ]
+    assert "rsl_rl" in plugins.libraries()
+    with pytest.raises(rlnb.NotFoundError, match="No RL library named 'echo'"):
+        plugins.library("echo")
+
+
+@pytest.mark.parametrize(("hook", "item"), [("launchers", "LauncherType(name='local', factory='a:B')")])
+def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str, item: str) -> None:
+    install("usurper", f"{HOOK}def rlnb_{hook}():\n    return [rlnb.{item}]\n")
+    with pytest.warns(UserWarning, match="has a launcher named 'local', as has rlnb itself"):
+        assert plugins.launcher("local") is plugins.LOCAL
+
+
+def by_hand(**hooks: Any) -> type:
+    return type("Plugin", (), {name: staticmethod(rlnb.hookimpl(function)) for name, function in hooks.items()})
+
+
+@pytest.mark.parametrize(
+    ("hooks", "fault"),
+    [
+        ({"rlnb_libraries": lambda: None}, r"rlnb_libraries\(\) returned None"),
+        ({"rlnb_libraries": lambda: [rlnb.Library(name="echo", backend="a:B")]}, "a library named 'echo' is there"),
+        ({"rlnb_libraries": lambda: [rlnb.Library(name="script", backend="a:B")]}, "a library named 'script' is there"),
+        ({"rlnb_tasks": lambda: [rlnb.Task(id="Echo")]}, "a task named 'Echo' is there already"),
+        ({"rlnb_check": lambda manifst: []}, "PluginValidationError: "),
+    ],
+)
+def test_a_plugin_that_is_registered_by_hand_and_fails_is_refused(hooks: dict[str, Any], fault: str) -> None:
+    pattern = rf"^The plugin 'mine' \(registered by hand\) was not registered: {fault}.*Correct its code\.$"
+    with pytest.raises(rlnb.RlnbError, match=pattern):
+        register(by_hand(**hooks), "mine")
+    assert not manager().has_plugin("mine")
+    assert "mine" not in registry().plugins
+    assert "echo" in plugins.libraries()
+
+
+def test_a_name_can_be_registered_once_by_hand() -> None:
+    register(by_hand(), "mine")
+    try:
+        with pytest.raises(rlnb.RlnbError, match=r"'mine' .* its name is in use\. Use another name\."):
+            register(by_hand(), "mine")
+        assert "mine" in [plugin.name for plugin in installed()]
+    finally:
+        manager().unregister(name="mine")
+    assert "mine" not in [plugin.name for plugin in installed()]

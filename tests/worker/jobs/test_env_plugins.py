@@ -1,0 +1,74 @@
+"""The plugins by which the env of an evaluation may differ from that of its training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.hooks.registry import registry
+from rlnb.worker.jobs.context import open_job
+from rlnb.worker.jobs.env_plugins import differences
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def job(root: Path) -> Path:
+    """Folder of the training of an echo run, which has ended."""
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(WAIT_S)
+    return run.jobs[0].folder.path
+
+
+@pytest.fixture
+def here() -> Iterator[None]:
+    """A plugin of this process that changes the env config, in version 2.0."""
+    hook = staticmethod(rlnb.hookimpl(lambda env_cfg: None))
+    rlnb.register(type("Plugin", (), {"rlnb_configure_env": hook}), "here")
+    registry().plugins["here"].version = "2.0"
+    yield
+    registry().manager.unregister(name="here")
+
+
+def record(job: Path, plugins: Any) -> None:
+    """Write the plugins of the training into its record, as another process would have."""
+    path = job / "started.json"
+    values = json.loads(path.read_text())
+    path.unlink()
+    path.write_text(json.dumps({**values, "plugins": plugins}))
+
+
+def test_a_plugin_is_named_if_it_is_missing_new_or_of_another_version(job: Path, here: None) -> None:
+    expected: list[tuple[Any, list[str]]] = [
+        ({"here": "2.0"}, []),
+        (None, []),
+        (
+            {"gone": "1.0", "here": "2.0"},
+            [
+                "The plugin 'gone' 1.0 was part of the training, and does not work here, or is not installed. The env "
+                "may differ from that of the training."
+            ],
+        ),
+        ({}, ["The plugin 'here' 2.0 may change the env here, and was not part of the training."]),
+        (
+            {"here": "1.0"},
+            ["The plugin 'here', which may change the env, had version 1.0 in the training, and 2.0 here."],
+        ),
+    ]
+    for plugins, texts in expected:
+        record(job, plugins)
+        assert list(differences(open_job(job))) == texts
+
+
+def test_a_training_without_a_simulator_records_no_plugin(job: Path) -> None:
+    assert json.loads((job / "started.json").read_text())["plugins"] == {}
+    assert differences(open_job(job)) == ()
+
+
+def test_a_training_that_has_not_started_has_no_differences(job: Path, here: None) -> None:
+    (job / "started.json").unlink()
+    assert differences(open_job(job)) == ()
