@@ -16,6 +16,7 @@ from .cameras.viewer import Viewer as Viewer
 from .cameras.viewer import view as view
 from .contracts import ArrayLauncher as ArrayLauncher
 from .contracts import Launcher as Launcher
+from .contracts import RemoteLauncher as RemoteLauncher
 from .curves.live import watch as watch
 from .curves.tensorboard import TensorBoard as TensorBoard
 from .curves.tensorboard import tensorboard as tensorboard
@@ -54,10 +55,10 @@ from .simulation.debugger import Debugger as Debugger
 from .simulation.debugger import Stop as Stop
 from .simulation.debugger import debug as debug
 from .simulation.env_step import EnvStep as EnvStep
+from .simulation.handle import Simulator as Simulator
+from .simulation.handle import simulator as simulator
 from .simulation.replay import Replay as Replay
 from .simulation.replay import replay as replay
-from .simulation.simulator import Simulator as Simulator
-from .simulation.simulator import simulator as simulator
 from .simulation.tuner import Tuner as Tuner
 from .simulation.tuner import tune as tune
 from .spec import ENDED as ENDED

@@ -109,6 +109,32 @@ class ArrayLauncher(Launcher, Protocol):
         ...
 
 
+class RemoteLauncher(Launcher, Protocol):
+    """A :class:`Launcher` whose jobs have their folders on another machine, such as one that is reached by ssh.
+
+    A living simulator in a job of any other launcher needs neither of these members.
+    """
+
+    @property
+    def loopback(self) -> bool:
+        """Whether jobs run on the machine where :meth:`beside` runs commands, so that they listen there on the
+        loopback interface only."""
+        ...
+
+    def beside(self, argv: Sequence[str], job_dir: Path) -> Sequence[str]:
+        """Return the command that runs another command beside the folder of a job.
+
+        The command that is returned runs on this machine. Its standard input and output are those of the other
+        command, it passes bytes on at once and unchanged, and it ends when its standard input closes.
+
+        Args:
+            argv: Command to run there. Its first item is this process's Python, which stands for the one there, and
+                paths below ``job_dir`` stand for those there.
+            job_dir: Folder of the job on this machine.
+        """
+        ...
+
+
 class TrainContext(Protocol):
     """The settings of one rank, and the functions by which a :class:`Backend` reports its progress."""
 

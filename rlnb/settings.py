@@ -56,6 +56,9 @@ class Options:
     warm_idle_s: float | None = 1800.0
     """Seconds without a request after which the living simulator of a machine with NVIDIA GPUs ends, so that others can
     use its GPU memory; None means never. The next request starts a fresh one."""
+    simulator: object | None = None
+    """Launcher whose job holds the living simulator, e.g. ``rlnb.slurm(gpus_per_node=1)``; None is this machine. Task
+    cards, previews, tuning, views, evaluations and exports then use that job; see :func:`rlnb.simulator`."""
     compare_physics: bool = field(default_factory=lambda: os.environ.get("RLNB_COMPARE_PHYSICS") != "0")
     """Whether ``rlnb.train`` says which physics engine is faster, if a task supports both Newton and PhysX and the user
     has chosen none. The living simulator measures this once for each task and number of envs. The environment variable

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlnb.contracts import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_number
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.scalars import whole
@@ -146,6 +147,7 @@ class CameraBudget:
         return table(heads, rows, caption=f"Camera frames of {self.task} on this machine{kinds}")
 
 
+@far.takes_launcher
 def camera_budget(
     task: Task | str,
     *,
@@ -158,6 +160,7 @@ def camera_budget(
     python: str | None = None,
     asset_root: str | None = None,
     warm: bool | None = None,
+    launcher: Launcher | None = None,
 ) -> CameraBudget:
     """Measure the cost of frames of a task's camera on this machine.
 
@@ -172,6 +175,7 @@ def camera_budget(
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
         warm: Whether the living simulator measures; None is ``rlnb.options.warm``.
+        launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
     Raises:
         CheckError: The task, the camera or a number has a problem; nothing was measured.

@@ -12,10 +12,11 @@ from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
 from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.policy import Subject, subject
+from rlnb.contracts import Launcher
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage import files
@@ -176,6 +177,7 @@ def _faults(
     ]
 
 
+@far.takes_launcher
 def preview(
     task: Task | RunFacts | str,
     *,
@@ -197,6 +199,7 @@ def preview(
     python: str | None = None,
     asset_root: str | None = None,
     warm: bool | None = None,
+    launcher: Launcher | None = None,
 ) -> Preview:
     """Show the views of a task's cameras after the reset and after some steps. A task without cameras gets one.
 
@@ -222,6 +225,7 @@ def preview(
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
         warm: Whether to use the living simulator instead of a new process; None is ``rlnb.options.warm``.
+        launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
     Raises:
         CheckError: The task, a camera name or a number has a problem; no env was made.

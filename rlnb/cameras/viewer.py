@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.policy import subject
+from rlnb.contracts import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
 from rlnb.settings import options
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
@@ -79,6 +80,7 @@ class Viewer:
         return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
 
 
+@far.takes_launcher
 def view(
     task: Task | RunFacts | str,
     *,
@@ -92,6 +94,7 @@ def view(
     device: str = "auto",
     python: str | None = None,
     asset_root: str | None = None,
+    launcher: Launcher | None = None,
 ) -> Viewer:
     """Show a task in 3D, in the output of the cell and behind a link. The scene can be rotated and zoomed.
 
@@ -110,6 +113,8 @@ def view(
         device: As in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
+        launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``. The browser reaches the
+            view through the encrypted connection to the job.
 
     Raises:
         CheckError: The task or a number has a problem; no env was made.
@@ -134,4 +139,4 @@ def view(
             seed=seed,
             device=device,
         )
-        return Viewer(task.id, simulator.start_process(python, asset_root), request)
+        return Viewer(task.id, simulator.start_process(python, asset_root, far.chosen()), request)

@@ -51,6 +51,8 @@ ROOT_CAUSE_S = 10.0
 """Seconds that a node whose ranks failed waits for the result of the node whose rank failed first."""
 FULL_BYTES = 2**20
 """Free bytes below which a failure is blamed on the disk."""
+ENDS = "RLNB_JOB_ENDS_S"
+"""Variable with the time at which a job with a living simulator is ended, in seconds since the epoch."""
 Child = subprocess.Popen[bytes] | LentWorker
 """The process of a job."""
 
@@ -133,7 +135,7 @@ class Agent:
             if files.there(self._job.result) or not ours:
                 return self._refuse()
             place = self._member.env() if TORCHRUN in self._command.argv or self._several else {}
-            child = start(dataclasses.replace(self._command, env={**self._command.env, **place}))
+            child = start(dataclasses.replace(self._command, env={**self._command.env, **place, **self._end_env()}))
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
@@ -222,6 +224,13 @@ class Agent:
         if code == 0 and not (self._ours and self._node == 0 and not files.there(self._job.result)):
             return "completed", ""
         return "failed", self._describe_exit(code)
+
+    def _end_env(self) -> Mapping[str, str]:
+        """Return the variable that tells a living simulator when its node is taken away."""
+        walltime_s = self._command.walltime_s
+        ends = [self._deadline, time.time() + walltime_s if walltime_s else None]
+        times = [end_s for end_s in ends if end_s is not None]
+        return {ENDS: str(min(times))} if times and self._job.kind == "simulator" else {}
 
     def _start(self) -> Silence | None:
         """Return a watcher for the start of a training that runs rlnb's worker; None for any other job."""

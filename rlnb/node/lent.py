@@ -29,6 +29,8 @@ class LentWorker:
         """Whether the process is not used by the job, before its begin or after its end."""
         self.line = b'{"returned": true}\n'
         """Line for the kernel at the end."""
+        self.greetings: list[bytes] = []
+        """Messages by which the process has said that it has started."""
         self.own: list[psutil.Process] = []
         """Processes that do not belong to the job: the simulator, and those that it had started before."""
 
@@ -48,6 +50,7 @@ class LentWorker:
         while not self.returned and self._replies.waiting(0.0) and (line := self._replies.next()) is not None:
             message = json.loads(line)
             self.ready = self.ready or "ready" in message or "returned" in message
+            self.greetings += [line] if "ready" in message else []
             if "returned" in message:
                 self.returned, self.line = True, line + b"\n"
         return 0 if self.returned else self._process.poll()

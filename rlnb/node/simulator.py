@@ -1,4 +1,7 @@
-"""Keep a living simulator for a kernel, lend it to runs, and take it back."""
+"""Keep a living simulator for a kernel, lend it to runs, and take it back.
+
+The kernel knows the simulator by messages alone, so that it may be on another machine.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ import select
 import selectors
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
+from rlnb.node.controls import Controls
 from rlnb.node.descendants import kill_descendants
 from rlnb.node.environment import environment
 from rlnb.node.lent import LentWorker
 from rlnb.node.silence import Silence
 from rlnb.records.alerts import WEBHOOK
 from rlnb.records.layout import JobDir
-from rlnb.spec import Command
+from rlnb.spec import Command, Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -49,14 +52,16 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
         )
-    process, status, ready = os.pidfd_open(worker.pid), 0, False
-    while handover := _relay(worker, process, replies, log, ready=ready):
-        _tell_kernel("adopted", True)
+    process, status, ready, controls = os.pidfd_open(worker.pid), 0, False, Controls(log)
+    while handover := _relay(worker, process, replies, log, controls, ready=ready):
+        _tell_kernel({"adopted": True})
         status, lent = _lend(worker, replies, log, handover)
         if lent is None:
             _remove(log)  # which the kernel no longer knows of
             break
         ready = ready or lent.ready
+        for line in (*lent.greetings, lent.line):
+            controls.note(line)
         os.write(1, lent.line)
     path.unlink(missing_ok=True)  # the kernel may have removed the folder
     kill_descendants(0.0)
@@ -114,7 +119,9 @@ def _open_pipe(path: Path) -> int:
     return os.open(path, os.O_RDWR)  # a reader alone would wait for the worker's start
 
 
-def _relay(worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, *, ready: bool) -> Handover | None:
+def _relay(
+    worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, controls: Controls, *, ready: bool
+) -> Handover | None:
     """Pass lines both ways; return the handover, or None if either side exits or the start hangs.
 
     Args:
@@ -122,40 +129,59 @@ def _relay(worker: subprocess.Popen[bytes], process: int, replies: int, log: Pat
         process: Descriptor that can be read once it has ended.
         replies: Descriptor of the pipe that it writes to.
         log: Its log.
+        controls: Answers the kernel's questions about it.
         ready: Whether it has started.
     """
-    assert worker.stdin is not None
-    pending, was_silent = b"", False
+    pending, partial, was_silent = b"", b"", False
     start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, replies, process):
             selector.register(descriptor, selectors.EVENT_READ)
         while True:
             if hangs := start.hangs():
-                _tell_kernel("hangs", hangs)
+                _tell_kernel({"hangs": hangs})
                 return None
             if start.silent and not was_silent:
-                _tell_kernel("silent", str(log))
+                _tell_kernel({"silent": str(log)})
             was_silent = start.silent
             events = {key.fd for key, _ in selector.select(None if ready else 1.0)}
             if replies in events:
-                ready = True  # the worker's first message reports that it has started
-                os.write(1, os.read(replies, 1 << 16))
+                lines, end, partial = (partial + os.read(replies, 1 << 16)).rpartition(b"\n")
+                if not ready and end:  # the worker's first message reports that it has started
+                    controls.note(lines.partition(b"\n")[0])
+                    ready = True
+                os.write(1, lines + end)  # whole lines, since answers to controls may follow
             elif process in events:  # only now, since the last replies come before the exit
                 return None
             if 0 in events:
                 data = os.read(0, 1 << 16)
-                if not data:
-                    return None
-                *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    if handover := Handover.of(line + b"\n"):
-                        return handover
-                    try:
-                        worker.stdin.write(line + b"\n")
-                        worker.stdin.flush()
-                    except BrokenPipeError:
-                        return None
+                *calls, pending = (pending + data).split(b"\n")
+                goes_on, handover = _pass_on(calls, worker, controls)
+                if not data or not goes_on or handover:
+                    return handover
+
+
+def _pass_on(
+    lines: Sequence[bytes], worker: subprocess.Popen[bytes], controls: Controls
+) -> tuple[bool, Handover | None]:
+    """Pass lines of the kernel on; return whether the simulator goes on, and the handover that a line may be."""
+    assert worker.stdin is not None
+    for line in lines:
+        values = json.loads(line)
+        if "control" in values:
+            if values["control"] == "kill":
+                return False, None
+            if (message := controls.answer(values["control"])) is not None:
+                _tell_kernel(message)
+        elif handover := Handover.of(line + b"\n"):
+            return True, handover
+        else:
+            try:
+                worker.stdin.write(line + b"\n")
+                worker.stdin.flush()
+            except BrokenPipeError:
+                return False, None
+    return True, None
 
 
 def _remove(log: Path) -> None:
@@ -166,8 +192,8 @@ def _remove(log: Path) -> None:
         log.parent.rmdir()
 
 
-def _tell_kernel(key: Literal["adopted", "hangs", "silent"], value: bool | str) -> None:
-    os.write(1, json.dumps({key: value}).encode() + b"\n")
+def _tell_kernel(message: Mapping[str, Json]) -> None:
+    os.write(1, json.dumps(message).encode() + b"\n")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 ::
 
     <root>/runs/<id>/manifest.json  source/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
-    <root>/tasks/  cards/  sweeps/
+    <root>/tasks/  cards/  sweeps/  simulators/<id>/jobs/0-simulator/
 
 Standard library only: the node agent imports this.
 """
@@ -248,6 +248,16 @@ class JobDir:
     def successor(self) -> Path:
         """Name of the training that continues this one. The first process to write it is the one that continues."""
         return self.path / "successor.json"
+
+    @property
+    def key(self) -> Path:
+        """Certificate and key of a job that serves living simulators. Only its user can read the file."""
+        return self.path / "simulator.pem"
+
+    @property
+    def address(self) -> Path:
+        """Address at which such a job listens."""
+        return self.path / "address.json"
 
     @property
     def closed(self) -> Path:

@@ -17,7 +17,7 @@ from rlnb import plugins
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -61,11 +61,11 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
 
 
 def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:
-    """Return the file that caches a task's card; None if another interpreter runs the worker.
+    """Return the file that caches a task's card; None if another interpreter or machine runs the worker.
 
     The package versions of another interpreter, which the file name depends on, are unknown in this process.
     """
-    if python is not None:
+    if python is not None or options.simulator is not None or far.of_this_call.get() is not None:
         return None
     parts = {
         "schema": CARD_SCHEMA,

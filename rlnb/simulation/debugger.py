@@ -20,10 +20,11 @@ from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
 from rlnb.settings import options
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.simulation.adapter import Adapter, Frame
 from rlnb.simulation.card import task_card
 from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
+from rlnb.simulation.handle import Simulator
 from rlnb.spec import Task
 from rlnb.storage.scalars import whole
 from rlnb.tasks.aim import valid_aim
@@ -104,12 +105,11 @@ class Stop:
 class Debugger:
     """An env in the living simulator that is stepped one call at a time. Made by :func:`rlnb.debug`.
 
-    ``debugger["robot.data.joint_pos"]`` is a value of the env by its dotted path. The env is closed by the next
-    preview, training or other request that makes an env.
+    ``debugger["robot.data.joint_pos"]`` is a value of the env by its dotted path. The next env closes it.
     """
 
     def __init__(self, task: Task, request: Debug | Replay, python: str | None, asset_root: str | None) -> None:
-        self._task, self._interpreter = task, (python, asset_root)
+        self._task, self._interpreter = task, (python, asset_root, far.chosen())
         self._adapter: Adapter | None = None
         self._listens = False
         self._lines: dict[str, dict[int, str]] = {}
@@ -256,7 +256,7 @@ class Debugger:
 
     def close(self) -> None:
         """Close the env. A simulator with breakpoints ends, also if its code has stopped."""
-        living = simulator.Simulator(*self._interpreter)
+        living = Simulator(*self._interpreter)
         if self._adapter is not None:
             self._adapter.close()
         if self._listens or self._is_running:

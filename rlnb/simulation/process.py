@@ -1,5 +1,6 @@
 """The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started.
 
+The kernel knows the worker by these messages alone, so that it may be on another machine.
 While a request waits for its answer, the status line says why. The wait ends if the simulator shows no sign of life
 for too long, or if the user interrupts it.
 """
@@ -7,36 +8,49 @@ for too long, or if the user interrupts it.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import logging
 import math
 import os
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-
-import psutil
+from typing import Any, Literal, TypeVar
 
 from rlnb.display.status import say
-from rlnb.errors import RlnbError, WorkerError, require_linux
-from rlnb.launch import nvml
-from rlnb.launch.command import interpreter
+from rlnb.errors import WorkerError
 from rlnb.launch.hosted import handle_of
 from rlnb.records.alerts import WEBHOOK
+from rlnb.simulation.condition import Condition
+from rlnb.simulation.forward import Forward
 from rlnb.simulation.growth import Growth
+from rlnb.simulation.job import SimulatorJob
+from rlnb.simulation.link import Link, agent_command
 from rlnb.spec import Json, Task
 from rlnb.storage import files
-from rlnb.storage.lines import Lines
 from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
-from rlnb.tasks.place import place_in
+from rlnb.tasks.messages import (
+    Adopted,
+    Adoption,
+    Answer,
+    Call,
+    Control,
+    Failure,
+    Hosted,
+    Meanwhile,
+    Message,
+    Ready,
+    Returned,
+    Sent,
+    Stacks,
+    Usage,
+    Waiting,
+)
 from rlnb.tasks.request import Request, verb
 
 logger = logging.getLogger(__name__)
@@ -49,6 +63,8 @@ STACK_EVERY_S = 30.0
 """Seconds between two looks at where in the code the simulator is, which these reports say."""
 INTERRUPTED_WITHIN_S = 4.0
 """Seconds that the simulator has to end an interrupted request. If it does not, it is ended."""
+PROMPT_S = 5.0
+"""Seconds that the node agent has to answer a control."""
 
 A = TypeVar("A")
 
@@ -63,10 +79,19 @@ class SimulatorProcess:
         asset_root: Explicit asset root; fixed for the life of the process.
         log: File for the worker's output.
         gently: Whether the worker starts at a low priority.
+        job: Job that holds the worker on another machine; None is this machine.
     """
 
-    def __init__(self, python: str | None, asset_root: str | None, log: Path, *, gently: bool = False) -> None:
-        self.python, self.asset_root, self.log = python, asset_root, log
+    def __init__(
+        self,
+        python: str | None,
+        asset_root: str | None,
+        log: Path,
+        *,
+        gently: bool = False,
+        job: SimulatorJob | None = None,
+    ) -> None:
+        self.python, self.asset_root, self.log, self.job = python, asset_root, log, job
         self._ids = itertools.count()
         self.answered = 0
         """Number of requests that the worker has answered."""
@@ -74,30 +99,31 @@ class SimulatorProcess:
         """Time of the last use, on the monotonic clock."""
         self._is_lent = False
         self._growth = Growth()
-        self._hangs = ""
+        self._condition = Condition(job.launcher.name if job is not None else "")
+        self._forwards: dict[int, Forward] = {}
         self._doing = ("", 0.0)
         self._settling: threading.Thread | None = None
-        self._ready = Ready()
-        self._lock = threading.Lock()
-        require_linux("The living simulator")
-        command = interpreter(python)
-        if shutil.which(command[0]) is None:
-            raise RlnbError(
-                f"The worker's Python {command[0]!r} is missing. Use python=None for this one, {sys.executable}."
-            )
-        files.make_folder(log.parent)
-        argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
-        argv += [*command, "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
-        self._agent = subprocess.Popen(
-            argv,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **({"RLNB_ASSET_ROOT": asset_root} if asset_root else {})},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt of the kernel must not reach the agent
-        )
-        assert self._agent.stdout is not None
-        self._lines = Lines(self._agent.stdout.fileno())
+        self._lock, self._closing = threading.Lock(), False
+        self._link = Link(*self._command(gently=gently), ships=job is not None)
+        self._agent = self._link.process
+        if job is not None:
+            threading.Thread(target=self._watch, daemon=True, name="watch").start()
+
+    def _command(self, *, gently: bool) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the argv of the node agent, or of the relay to it, and the environment."""
+        options = ["--gently"] if gently else []
+        if self.job is not None:
+            return self.job.relay_argv(*options), os.environ
+        return agent_command(self.python, self.asset_root, self.log, *options)
+
+    def _watch(self) -> None:
+        """Say that a simulator on another machine has ended while no request waits for it."""
+        self._agent.wait()
+        if not self._closing and self._lock.acquire(blocking=False):  # a request reports it itself
+            try:
+                logger.warning("%s The next request starts another one.", str(self._end()).partition("\n")[0])
+            finally:
+                self._lock.release()
 
     @property
     def alive(self) -> bool:
@@ -106,29 +132,24 @@ class SimulatorProcess:
     @property
     def pid(self) -> int:
         """Process id of the worker, or of its agent until the worker has started."""
-        return self._ready.pid or self._agent.pid
+        return self._condition.ready.pid or self._agent.pid
 
-    @property
-    def memory_bytes(self) -> int:
-        """Resident memory of the worker and its child processes."""
-        total = 0
-        for process in self._below():
+    def usage(self) -> Usage:
+        """Return the memory of the worker and its child processes; that before the present request if it is busy."""
+        if self.alive and self._lock.acquire(blocking=False):
             try:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-        return total
+                self._measure()
+            finally:
+                self._lock.release()
+        return self._condition.usage
 
-    @property
-    def gpu_memory_bytes(self) -> int:
-        """GPU memory of the worker and its child processes, as far as the driver reports it."""
-        return nvml.process_memory_bytes({process.pid for process in self._below()})
-
-    def _below(self) -> list[psutil.Process]:
-        try:
-            return psutil.Process(self._agent.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+    def _measure(self) -> None:
+        """Ask for the memory of the worker, and wait for the answer. Call it with the lock."""
+        self._control("usage")
+        deadline = time.monotonic() + PROMPT_S
+        while self._link.waiting(max(0.0, deadline - time.monotonic())) and (text := self._link.next()) is not None:
+            if isinstance(self._note(text), Usage):
+                return
 
     @property
     def busy(self) -> bool:
@@ -147,27 +168,37 @@ class SimulatorProcess:
         """
         with self._turn(verb(type(request))) as kept:
             number, answered = next(self._ids), False
-            self._send(messages.call(number, request))
+            self._send(messages.call(number, request), request)
             try:
                 for message in self._messages(number, request):
                     if isinstance(message, Meanwhile):
                         if meanwhile is not None:
-                            meanwhile(messages.value_of(request, message.meanwhile, self._ready))
+                            meanwhile(self._value_of(request, message.meanwhile))
                         continue
                     answered = True
                     if message.settled and isinstance(request, MAKES_ENV):
-                        self._growth.observe(self.memory_bytes)
+                        self._measure()
+                        self._growth.observe(self._condition.usage.memory_bytes)
                     if isinstance(message, Failure):
                         raise messages.error_of(message)
-                    return messages.value_of(request, message.value, self._ready)
+                    return self._value_of(request, message.value)
             except KeyboardInterrupt:
                 if not answered:
-                    self._signal(signal.SIGINT)
+                    self._control("interrupt")
                     kept.append(True)  # until the call has ended; no other request may take its answer
                     self._settling = threading.Thread(target=self._end_call, args=(number,), daemon=True, name="settle")
                     self._settling.start()
                 raise
             raise self._end()
+
+    def _value_of(self, request: Request[A], value: Json) -> A:
+        """Return an answer. The port of a server on another machine becomes one of this machine that leads to it."""
+        answer = messages.value_of(request, value, self._condition.ready)
+        if self.job is not None and isinstance(answer, requests.Address):
+            if answer.port not in self._forwards:
+                self._forwards[answer.port] = Forward(self.job.relay_argv("--port", str(answer.port)))
+            return dataclasses.replace(answer, port=self._forwards[answer.port].port)
+        return answer
 
     @contextlib.contextmanager
     def _turn(self, verb: str) -> Iterator[list[bool]]:
@@ -198,71 +229,58 @@ class SimulatorProcess:
             WorkerError: The simulator gave no sign of life for too long.
         """
         begin_s = life_s = looked_s = time.monotonic()
-        written, place = self._written(), ""
+        condition = self._condition
+        condition.place, log_bytes = "", condition.log_bytes
         while True:
-            while not self._lines.waiting(SAY_S):
+            while not self._link.waiting(SAY_S):
                 now_s = time.monotonic()
-                if written != (written := self._written()):
-                    life_s = now_s
-                if self._ready.pid and request.limit_s < math.inf and now_s - looked_s >= STACK_EVERY_S:
-                    place, written, looked_s = self._place(), self._written(), now_s
-                doing = "the simulator is starting" if not self._ready.pid else "the simulator is busy"
-                say(f"{doing}{f' in {place}' if place else ''}", now_s - begin_s)
+                if condition.hosted:
+                    self._control("pulse")
+                if condition.ready.pid and request.limit_s < math.inf and now_s - looked_s >= STACK_EVERY_S:
+                    looked_s = now_s
+                    self._control("stacks")
+                say(str(condition), now_s - begin_s)
+                if not condition.hosted and self.job is not None and self.job.ended:
+                    self._agent.kill()  # the relay, which may wait for a record that no process writes any more
+                    raise self._end()
                 if now_s - life_s > request.limit_s:
-                    raise self._gave_no_sign_of_life(request, place)
-            text = self._lines.next()
+                    raise self._gave_no_sign_of_life(request)
+            text = self._link.next()
             if text is None:
                 self._agent.wait()
                 return
-            message = messages.message(text)
-            if isinstance(message, Ready | Silent | Hangs):
-                self._note(message)
+            message = self._note(text)
+            if isinstance(message, Waiting) or (log_bytes != condition.log_bytes and not isinstance(message, Stacks)):
+                life_s = time.monotonic()
+            log_bytes = condition.log_bytes
             if isinstance(message, Meanwhile | Answer | Failure) and message.id == number:
                 life_s = time.monotonic()
                 self.answered += not isinstance(message, Meanwhile)
                 yield message
 
-    def _gave_no_sign_of_life(self, request: Request[Any], place: str) -> WorkerError:
+    def _gave_no_sign_of_life(self, request: Request[Any]) -> WorkerError:
         """End the simulator; return the error that says where it was."""
         self.kill()
-        where = f" It was in {place}." if place else ""
+        where = f" It was in {self._condition.place}." if self._condition.place else ""
         return WorkerError(
             f"The living simulator has written nothing for {request.limit_s:.0f} s while it worked on "
             f"{verb(type(request))!r}, and was ended.{where} The next request starts another one."
         )
 
-    def _written(self) -> int:
-        """Return the size of the log."""
-        try:
-            return self.log.stat().st_size
-        except OSError:
-            return 0
-
-    def _place(self) -> str:
-        """Return where in the code the worker is; an empty string if it does not answer within a second."""
-        before = self._written()
-        return place_in(self.log, before) if self._signal(signal.SIGUSR1) else ""
-
-    def _signal(self, number: signal.Signals) -> bool:
-        """Send a signal to the worker; return whether it could be sent. A container has process ids of its own."""
-        worker = next((process for process in self._below() if process.pid == self._ready.pid), None)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if worker is not None:
-                worker.send_signal(number)
-                return True
-        return False
+    def _control(self, control: Literal["interrupt", "kill", "pulse", "stacks", "usage"]) -> None:
+        """Send a control to the node agent. An agent that has ended gets none; its end is seen by its output."""
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._link.send(Control(control=control))
 
     def _end_call(self, number: int) -> None:
         """Wait for the end of an interrupted call; end a worker that does not react, such as in a loop of C++."""
         deadline = time.monotonic() + INTERRUPTED_WITHIN_S
         try:
-            while self._lines.waiting(max(0.0, deadline - time.monotonic())):
-                text = self._lines.next()
+            while self._link.waiting(max(0.0, deadline - time.monotonic())):
+                text = self._link.next()
                 if text is None:
                     return
-                message = messages.message(text)
-                if isinstance(message, Ready | Silent | Hangs):
-                    self._note(message)
+                message = self._note(text)
                 if isinstance(message, Answer | Failure) and message.id == number:
                     self.answered += 1
                     return
@@ -279,37 +297,37 @@ class SimulatorProcess:
     def prepare(self, task: Task) -> None:
         """Let the worker get familiar with a task, and return at once."""
         with self._lock:
-            self._send(messages.call(messages.UNASKED, requests.Card(task=task)))
+            request = requests.Card(task=task)
+            self._send(messages.call(messages.UNASKED, request), request)
 
-    def _note(self, message: Ready | Silent | Hangs) -> None:
-        """Record a message about the start of the worker."""
-        if isinstance(message, Ready):
-            self._ready = message
-        elif isinstance(message, Hangs):
-            self._hangs = message.hangs
-        else:
-            logger.warning(
-                "The worker is starting, but has written no output for minutes. Its log shows the stack of each "
-                "thread: %s",
-                message.silent,
-            )
+    def _note(self, text: bytes) -> Message | None:
+        """Return the message in a line, after recording what it says about the worker."""
+        message = messages.message(text)
+        self._condition.note(message)
+        if isinstance(message, Sent):
+            self._link.receive(message)
+        elif isinstance(message, Hosted) and self.job is not None:
+            self.job.note(message)
+        return message
 
-    def _send(self, message: Call | Adoption) -> None:
-        assert self._agent.stdin is not None
+    def _send(self, message: Call | Adoption, request: Request[Any] | None = None) -> None:
         try:
-            self._agent.stdin.write(messages.line(message))
-            self._agent.stdin.flush()
+            self._link.send(message, request)
         except (BrokenPipeError, ValueError) as exc:  # ValueError: another thread has closed the pipe
             raise self._end() from exc
 
     def _end(self) -> WorkerError:
         """Return the error that reports the end of the worker."""
-        while (text := self._lines.next()) is not None:  # the message with the reason may still be unread
-            if isinstance(message := messages.message(text), Hangs):
-                self._note(message)
-        if self._hangs:
-            return WorkerError(f"{self._hangs}\n{files.tail(self.log)}")
-        reason = f"The living simulator ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
+        while (text := self._link.next()) is not None:  # the message with the reason may still be unread
+            self._note(text)
+        last = self._condition.last_output
+        output = last or files.tail(self.log)
+        if self._condition.reason:
+            return WorkerError(f"{self._condition.reason}\n{output}")
+        if self.job is not None and not last and not self._closing:
+            return WorkerError(f"{self.job.reason()}\n{output}")
+        where = f"The end of its log on {self.job.host}" if self.job else f"The end of its log, {self.log}"
+        reason = f"The living simulator ended. {where}:\n{output}"
         if self.answered:
             return WorkerError(reason)
         option = f" --python {shlex.quote(self.python)}" if self.python else ""
@@ -322,11 +340,8 @@ class SimulatorProcess:
         """
         with self._lock:
             self._send(Adoption(adopt=str(job_dir), webhook=os.environ.get(WEBHOOK, "")))
-            while (text := self._lines.next()) is not None:
-                message = messages.message(text)
-                if isinstance(message, Ready | Silent | Hangs):
-                    self._note(message)
-                if isinstance(message, Adopted):
+            while (text := self._link.next()) is not None:
+                if isinstance(self._note(text), Adopted):
                     self._is_lent = True
                     return handle_of(self._agent.pid)
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
@@ -334,9 +349,10 @@ class SimulatorProcess:
     def is_back(self) -> bool:
         """Wait until the job's end; return True if the process can be used again, and False if it has ended."""
         with self._lock:
-            while (text := self._lines.next()) is not None:
+            while (text := self._link.next()) is not None:
                 if isinstance(message := messages.message(text), Returned):
-                    self._ready = Ready(rlnb=message.rlnb, pid=message.pid) if message.pid else self._ready
+                    ready = Ready(rlnb=message.rlnb, pid=message.pid)
+                    self._condition.ready = ready if message.pid else self._condition.ready
                     self._is_lent, self.used_s = False, time.monotonic()
                     return True
             self._agent.wait()
@@ -344,8 +360,7 @@ class SimulatorProcess:
 
     def give_up(self) -> None:
         """Let the process end with its job. A process that no job has borrowed ends now."""
-        assert self._agent.stdin is not None
-        self._agent.stdin.close()
+        self._link.close()
 
     def end_if_idle(self, limit_s: float) -> None:
         """End the worker if it was not used for ``limit_s`` seconds."""
@@ -361,21 +376,25 @@ class SimulatorProcess:
 
     def kill(self) -> None:
         """End the worker at once, whatever it does."""
-        below = self._below()  # a wrapper and its worker may outlive the agent
-        self._agent.kill()
-        for process in below:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._agent.wait()
+        self._closing = True
+        self._control("kill")  # the agent ends all processes below it, which its own end might leave behind
+        try:
+            self._agent.wait(PROMPT_S)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
 
     def close(self) -> None:
         """End the worker and delete its log. The log of a worker that has already ended by itself is kept."""
+        self._closing = True
+        for forward in self._forwards.values():
+            forward.close()
         if not self.alive:
             return
-        assert self._agent.stdin is not None
-        self._agent.stdin.close()
+        self._link.close()
         try:
             self._agent.wait(5)
         except subprocess.TimeoutExpired:
             self._agent.kill()
-        shutil.rmtree(self.log.parent, ignore_errors=True)
+        if self.job is None:
+            shutil.rmtree(self.log.parent, ignore_errors=True)

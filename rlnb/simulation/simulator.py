@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import html
 import logging
 import math
 import os
@@ -17,21 +16,21 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import psutil
 
+from rlnb.contracts import Launcher
 from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
+from rlnb.simulation import far
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.tasks import requests
 from rlnb.tasks.request import Request
-from rlnb.tasks.task import as_task
 
 logger = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -58,122 +57,11 @@ _starting = threading.RLock()
 _is_back = threading.Condition(_starting)
 
 
-class Simulator:
-    """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
-
-    The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
-    adopts it and gives it back at its end. If the training lasts, a spare simulator starts in the background, unless
-    the training uses a GPU, or the machine has fewer than 4 cores or less than 6 GiB of free memory. A simulator ends
-    with its kernel, and on a machine with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or
-    a minute if a run of this machine's queue trains; the next request starts a fresh one.
-    """
-
-    def __init__(self, python: str | None, asset_root: str | None) -> None:
-        self._settings = python, asset_root
-
-    @property
-    def state(self) -> Literal["starting", "idle", "busy", "none"]:
-        """State of the simulator, ``"starting"`` until its first answer, then ``"idle"`` or ``"busy"``.
-
-        ``"none"`` is the state without a simulator; the next request starts one.
-        """
-        worker = self._worker
-        if worker is None:
-            return "none"
-        if not worker.answered:
-            return "starting"
-        return "busy" if worker.busy else "idle"
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the worker; None without one."""
-        worker = self._worker
-        return worker.pid if worker else None
-
-    @property
-    def memory_gib(self) -> float:
-        """Resident memory of the simulator now, in GiB."""
-        worker = self._worker
-        return worker.memory_bytes / 2**30 if worker else 0.0
-
-    @property
-    def gpu_memory_gib(self) -> float:
-        """Memory of all GPUs that the simulator holds now, in GiB.
-
-        0.0 without a GPU, and where the driver does not report the memory of a process: below WSL, and in a container
-        that has process ids of its own.
-        """
-        worker = self._worker
-        return worker.gpu_memory_bytes / 2**30 if worker else 0.0
-
-    @property
-    def requests(self) -> int:
-        """Number of requests that the simulator has answered."""
-        worker = self._worker
-        return worker.answered if worker else 0
-
-    @property
-    def log(self) -> Path | None:
-        """File with the simulator's output; None without a simulator."""
-        worker = self._worker
-        return worker.log if worker else None
-
-    def compile(self, task: Task | str) -> float:
-        """Compile and load the physics and rendering kernels of a task, by making its env once.
-
-        Returns:
-            Duration in seconds.
-        """
-        return request(requests.Compile(task=as_task(task)), *self._settings, warm=True).seconds
-
-    def wait(self) -> Simulator:
-        """Wait until the simulator answers, starting it if necessary."""
-        request(requests.Ping(), *self._settings, warm=True)
-        return self
-
-    def restart(self) -> Simulator:
-        """End the simulator and start a fresh one in the background."""
-        shut_down()
-        living_process(*self._settings)
-        return self
-
-    def close(self) -> None:
-        """End the simulator. The next request starts a fresh one."""
-        shut_down()
-
-    @property
-    def _worker(self) -> SimulatorProcess | None:
-        fits = _current is not None and (_current.python, _current.asset_root) == self._settings
-        return _current if _current is not None and fits and _current.alive else None
-
-    def __repr__(self) -> str:
-        if self._worker is None:
-            return "Simulator(none; the next request starts one)"
-        gpu_gib = self.gpu_memory_gib
-        memory = f"{self.memory_gib:.2f} GiB{f' and {gpu_gib:.2f} GiB of GPU memory' if gpu_gib else ''}"
-        return f"Simulator({self.state}, pid {self.pid}, {memory}, {self.requests} requests)"
-
-    def _repr_html_(self) -> str:
-        log = f"<br><small>log: {html.escape(str(self.log))}</small>" if self.log else ""
-        return f"<b>{html.escape(repr(self))}</b>{log}"
-
-
-def simulator(python: str | None = None, asset_root: str | None = None) -> Simulator:
-    """Return this kernel's living simulator, starting it in the background if there is none.
-
-    Args:
-        python: Command of the worker's interpreter; None is ``rlnb.options.python``.
-        asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
-    """
-    settings = python or options.python, asset_root or options.asset_root
-    living_process(*settings)
-    return Simulator(*settings)
-
-
 def request(
     request: Request[A],
     python: str | None = None,
     asset_root: str | None = None,
+    launcher: Launcher | None = None,
     *,
     warm: bool | None = None,
     meanwhile: Callable[[A], None] | None = None,
@@ -184,6 +72,7 @@ def request(
         request: The request.
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
+        launcher: Launcher whose job holds the simulator; None is that of the verb, or ``rlnb.options.simulator``.
         warm: Whether the living simulator gets the request; None is ``rlnb.options.warm``.
         meanwhile: Called with each interim value before the answer.
 
@@ -193,14 +82,15 @@ def request(
         FreshProcessError: A process that has just started cannot serve the request either.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
+    launcher = far.refined(launcher) or far.chosen()
     if options.warm if warm is None else warm:
-        worker = living_process(python, asset_root)
+        worker = living_process(python, asset_root, launcher)
         try:
             return worker.request(request, meanwhile=meanwhile)
         except FreshProcessError as exc:  # such as a task that needs Isaac Sim after one that does not
             logger.info("A fresh living simulator serves the request. %s", exc)
             return _replaced(worker).request(request, meanwhile=meanwhile)
-    worker = start_process(python, asset_root)
+    worker = start_process(python, asset_root, launcher)
     try:
         return worker.request(request, meanwhile=meanwhile)
     finally:
@@ -208,16 +98,23 @@ def request(
 
 
 def living_process(
-    python: str | None = None, asset_root: str | None = None, *, gently: bool = False
+    python: str | None = None,
+    asset_root: str | None = None,
+    launcher: Launcher | None = None,
+    *,
+    gently: bool = False,
 ) -> SimulatorProcess:
     """Return the living simulator for these settings, starting one if there is none.
 
     Args:
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
+        launcher: Launcher whose job holds the simulator; None is this machine.
         gently: Whether a simulator starts at a low priority.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
+    if launcher is not None:
+        return far.living(launcher, python, asset_root)
     with _starting:
         _wait_for_one_that_comes_back(python, asset_root)
         if _current is not None:
@@ -230,6 +127,11 @@ def living_process(
         return _use(start_process(python, asset_root, gently=gently))
 
 
+def current() -> SimulatorProcess | None:
+    """Return the living simulator of this machine; None if there is none, or if a run has borrowed it."""
+    return _current
+
+
 def _use(process: SimulatorProcess) -> SimulatorProcess:
     """Make a process this kernel's living simulator."""
     global _current
@@ -240,6 +142,9 @@ def _use(process: SimulatorProcess) -> SimulatorProcess:
 
 def _replaced(worker: SimulatorProcess) -> SimulatorProcess:
     """Return a living simulator with the settings of another one, which ends if it is still this kernel's."""
+    if worker.job is not None:
+        worker.close()
+        return living_process(worker.python, worker.asset_root, worker.job.launcher)
     with _starting:
         if _current is worker:
             worker.close()
@@ -260,8 +165,12 @@ def _a_gpu_trains() -> bool:
     return bool(gpu_count()) and bool(holders())
 
 
-def start_process(python: str | None, asset_root: str | None, *, gently: bool = False) -> SimulatorProcess:
+def start_process(
+    python: str | None, asset_root: str | None, launcher: Launcher | None = None, *, gently: bool = False
+) -> SimulatorProcess:
     """Start a worker process that is not registered as the living simulator. The caller has to close it."""
+    if launcher is not None:
+        return far.start(launcher, python, asset_root, gently=gently)
     log = Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log"
     return SimulatorProcess(python, asset_root, log, gently=gently)
 
@@ -351,7 +260,13 @@ def keep_none() -> None:
 
 @atexit.register
 def shut_down() -> None:
-    """End the living simulator, if there is one. Those that runs have borrowed end with their runs."""
+    """End the living simulators, if there are any. Those that runs have borrowed end with their runs."""
+    shut_down_here()
+    far.shut_down()
+
+
+def shut_down_here() -> None:
+    """End the living simulator of this machine, if there is one."""
     global _current
     with _starting:
         if _current is not None:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from rlnb.contracts import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
 from rlnb.settings import options
-from rlnb.simulation import simulator
+from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
+from rlnb.simulation.handle import Simulator
 from rlnb.spec import Json, Task
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
@@ -43,7 +45,7 @@ class Tuner:
         self, task: Task, card: TaskCard, request: Open, python: str | None = None, asset_root: str | None = None
     ) -> None:
         self._task, self._card, self._request = task, card, request
-        self._interpreter = python, asset_root
+        self._interpreter = python, asset_root, far.chosen()
         self._lock = threading.Lock()
         self._overrides: dict[str, Json] = {}
         self.how = ""
@@ -109,7 +111,7 @@ class Tuner:
 
     def close(self) -> None:
         """Close the env."""
-        if simulator.Simulator(*self._interpreter).state != "none":
+        if Simulator(*self._interpreter).state != "none":
             self._ask(requests.Close())
 
     def panel(self) -> ipywidgets.Widget:
@@ -148,6 +150,7 @@ class Tuner:
         return table(["term", "weight", "mean over envs", "min to max"], rows, caption=self._task.id) + note
 
 
+@far.takes_launcher
 def tune(
     task: Task | str,
     *,
@@ -157,6 +160,7 @@ def tune(
     device: str = "auto",
     python: str | None = None,
     asset_root: str | None = None,
+    launcher: Launcher | None = None,
 ) -> Tuner:
     """Step a manager-based task in the living simulator and inspect its reward terms.
 
@@ -171,6 +175,7 @@ def tune(
         device: As in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
+        launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
     Raises:
         CheckError: The task has a problem; no env was made.

@@ -44,6 +44,15 @@ class Lines:
         line, _, self._read = self._read.partition(b"\n")
         return line
 
+    def take(self, count: int) -> bytes:
+        """Wait for some bytes that are no line and return them; fewer at the end of the input."""
+        content, self._read = bytearray(self._read[:count]), self._read[count:]
+        while len(content) < count and not self._ended:
+            data = os.read(self._descriptor, min(count - len(content), 1 << 20))
+            content += data
+            self._ended = not data
+        return bytes(content)
+
     def _take(self, within_s: float) -> bool:
         """Read what has arrived; return whether there was anything."""
         if self._ended or not select.select([self._descriptor], [], [], within_s)[0]:

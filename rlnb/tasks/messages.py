@@ -1,8 +1,8 @@
 """The lines of JSON on the pipes between a kernel, the node agent of its living simulator, and the worker.
 
 A kernel writes calls and adoptions. The worker writes that it is ready, then for each call any number of interim values
-and one answer or failure. The node agent between the two adds messages about the start. After an adoption, the kernel
-writes nothing until the agent has handed the worker back.
+and one answer or failure. The node agent between the two adds messages about the start, and answers controls, which do
+not reach the worker. After an adoption, the kernel writes nothing until the agent has handed the worker back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError, WorkerError
@@ -47,6 +47,15 @@ class Adoption:
     """Folder of the job that the worker does next."""
     webhook: str = ""
     """Address that gets the alerts of the job's run; empty without one. A pipe keeps the secret."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Control:
+    """A message of the kernel to the node agent, which may be on another machine."""
+
+    control: Literal["interrupt", "kill", "pulse", "stacks", "usage"]
+    """``"interrupt"`` interrupts the worker's call. ``"kill"`` ends the worker and the agent. The others ask for a
+    :class:`Pulse`, the :class:`Stacks` or the :class:`Usage`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +133,86 @@ class Hangs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pulse:
+    """A sign of life of the worker, if it differs from the one before."""
+
+    log_bytes: int
+    """Size of the worker's log."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stacks:
+    """The stacks of the worker's threads."""
+
+    stacks: str
+    """Output of Python's faulthandler; empty for a worker that cannot be asked, or that did not answer in a second."""
+    end_bytes: int = 0
+    """Size of the worker's log after it has written them there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """The memory of the worker and its child processes."""
+
+    memory_bytes: int = 0
+    """Resident memory."""
+    gpu_memory_bytes: int = 0
+    """Memory of all GPUs, as far as the driver reports it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hosted:
+    """A job on another machine has accepted the kernel, and starts the worker."""
+
+    host: str
+    """Name of the machine."""
+    rlnb: str = ""
+    """Version of rlnb there."""
+    ends_s: float | None = None
+    """Time at which the job is ended, in seconds since the epoch; None if it has no walltime."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """The job on another machine has not started yet."""
+
+    waits: str
+    """The reason, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The worker on another machine has ended."""
+
+    ended: str
+    """End of its log."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sent:
+    """A file of another machine. Its bytes follow the line."""
+
+    folder: str
+    """Folder on the kernel's machine, which the request has named."""
+    name: str
+    """Name of the file in that folder."""
+    bytes: int
+    """Size of the file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Module:
+    """A file of a task, for a worker on another machine. Its bytes follow the line."""
+
+    module: str
+    """Path of the file, relative to its root."""
+    root: str
+    """Folder of the task's module on the kernel's machine."""
+    bytes: int
+    """Size of the file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Adopted:
     """The node agent has handed the worker over to a run."""
 
@@ -143,7 +232,23 @@ class Returned:
     """Process id of the worker; 0 if the run has not used it."""
 
 
-Message = Ready | Meanwhile | Answer | Failure | Silent | Hangs | Adopted | Returned
+Message = (
+    Ready
+    | Meanwhile
+    | Answer
+    | Failure
+    | Silent
+    | Hangs
+    | Pulse
+    | Stacks
+    | Usage
+    | Hosted
+    | Waiting
+    | Ended
+    | Sent
+    | Adopted
+    | Returned
+)
 _MARKS: Mapping[str, type[Message]] = {
     "meanwhile": Meanwhile,
     "value": Answer,
@@ -151,13 +256,20 @@ _MARKS: Mapping[str, type[Message]] = {
     "ready": Ready,
     "silent": Silent,
     "hangs": Hangs,
+    "log_bytes": Pulse,
+    "stacks": Stacks,
+    "memory_bytes": Usage,
+    "host": Hosted,
+    "waits": Waiting,
+    "ended": Ended,
+    "folder": Sent,
     "adopted": Adopted,
     "returned": Returned,
 }
 """Type of a message by the key that only messages of this type have."""
 
 
-def line(message: Call | Adoption | Message) -> bytes:
+def line(message: Call | Adoption | Control | Module | Message) -> bytes:
     """Return a message as a line for a pipe."""
     return json.dumps(to_json(message)).encode() + b"\n"
 

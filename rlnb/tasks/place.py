@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import time
 import traceback
 from pathlib import Path
 
@@ -27,25 +25,6 @@ def place_of(stacks: str) -> str:
     own = [frame for frame in frames if not is_library(frame["file"])]
     for frame in (own or frames)[:1]:
         return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
-    return ""
-
-
-def place_in(log: Path, begin: int, within_s: float = 1.0) -> str:
-    """Return the place in the stacks that a worker is about to append to its log; empty if it writes nothing.
-
-    Args:
-        log: The log.
-        begin: Its size before the stacks were requested, in bytes.
-        within_s: Seconds to wait for them.
-    """
-    deadline = time.monotonic() + within_s
-    with contextlib.suppress(OSError):
-        while log.stat().st_size == begin and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.05)  # the stacks are written line by line
-        with open(log, "rb") as file:
-            file.seek(begin)
-            return place_of(file.read().decode(errors="replace"))
     return ""
 
 

@@ -44,6 +44,7 @@ def test_the_cluster_notebook_trains_on_two_nodes(
     assert "invalid partition specified: nowhere" in printed
     assert "63 envs cannot be shared by 4 ranks" in printed
     assert "ranks: 4 | envs: 16" in printed
+    assert "Simulator(idle, slurm job" in printed
     assert "parameters in step: True | observations differ: True" in printed
     pages = [output.get("data", {}).get("text/html", "") for cell in done.cells for output in cell.get("outputs", [])]
     assert any("useful" in page and "waiting" in page for page in pages), "the cost of the run"

@@ -155,7 +155,7 @@ def test_a_run_that_adopts_a_simulator_with_usd_continues_in_a_fresh_process(
 def test_a_fresh_process_behind_a_wrapper_ends_with_its_agent(log: Path) -> None:
     python = shlex.join([sys.executable, "-c", "from isaaclab.cli import cli; cli()", "-p"])
     rlnb.preview(without_kit(), num_envs=2, steps=0, device="cpu", python=python)
-    worker = psutil.Process(rlnb.simulator(python).pid)
+    worker = psutil.Process(rlnb.simulator(python=python).pid)
     run = rlnb.train("Kit", num_envs=4, max_iterations=100_000, device="cpu", python=python)
     deadline = time.monotonic() + 120
     while not run.jobs[0].folder.started.exists():

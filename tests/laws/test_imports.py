@@ -72,6 +72,7 @@ AGENT_MAY = (
     "rlnb.storage",
     "rlnb.spec",
     "rlnb.errors",
+    "rlnb.version",
     "rlnb.records.layout",
     "rlnb.records.alerts",
     "rlnb.records.waits",

@@ -40,6 +40,7 @@ PUBLIC = [
     "Preview",
     "Problem",
     "QueueTable",
+    "RemoteLauncher",
     "Replay",
     "Resources",
     "Result",

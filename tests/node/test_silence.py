@@ -111,7 +111,7 @@ def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run
     root: Path, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = stand_in(tmp_path, ADOPTED)
-    rlnb.simulator(python).wait()
+    rlnb.simulator(python=python).wait()
     monkeypatch.setattr(simulator, "_keep", False)
     run = rlnb.train("Echo", library="echo", python=python, warm=True)
     with pytest.raises(rlnb.RunError, match="The worker hangs"):

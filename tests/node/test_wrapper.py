@@ -208,7 +208,7 @@ def test_the_real_command_line_of_isaac_lab(root: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(rlnb.options, "warm", True)
     python = shlex.join([sys.executable, "-c", "from isaaclab.cli import cli; cli()", "-p"])
     try:
-        living = rlnb.simulator(python).wait()
+        living = rlnb.simulator(python=python).wait()
         worker = psutil.Process(living.pid)
         assert worker.cmdline()[1:4] == ["-m", "rlnb.worker", "serve"]
         shown = rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1, device="cpu", python=python)

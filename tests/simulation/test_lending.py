@@ -60,7 +60,7 @@ def simulators(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def living(root: Path, python: str) -> simulator.Simulator:
+def living(root: Path, python: str) -> rlnb.Simulator:
     return rlnb.simulator().wait()
 
 
@@ -77,7 +77,7 @@ def worker_of(run: rlnb.Run) -> int:
     return agent.children()[0].pid
 
 
-def test_each_training_adopts_the_same_simulator(living: simulator.Simulator) -> None:
+def test_each_training_adopts_the_same_simulator(living: rlnb.Simulator) -> None:
     pid, log = living.pid, living.log
     for number in range(3):
         run = train(0.2)
@@ -91,7 +91,7 @@ def test_each_training_adopts_the_same_simulator(living: simulator.Simulator) ->
     assert log.read_text().count("memory freed") >= 3, "after each training"
 
 
-def test_a_training_that_was_cancelled_gives_the_simulator_back(living: simulator.Simulator) -> None:
+def test_a_training_that_was_cancelled_gives_the_simulator_back(living: rlnb.Simulator) -> None:
     pid = living.pid
     run = train(600)
     assert worker_of(run) == pid
@@ -99,7 +99,7 @@ def test_a_training_that_was_cancelled_gives_the_simulator_back(living: simulato
     assert worker_of(train(0.2).wait(WAIT_S)) == pid
 
 
-def test_a_training_that_failed_ends_the_simulator(living: simulator.Simulator, tmp_path: Path) -> None:
+def test_a_training_that_failed_ends_the_simulator(living: rlnb.Simulator, tmp_path: Path) -> None:
     run = train(600)
     psutil.Process(worker_of(run)).kill()
     with pytest.raises(rlnb.RunError, match="SIGKILL"):
@@ -108,9 +108,7 @@ def test_a_training_that_failed_ends_the_simulator(living: simulator.Simulator, 
     assert living.state == "none"
 
 
-def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(
-    living: simulator.Simulator, tmp_path: Path
-) -> None:
+def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: rlnb.Simulator, tmp_path: Path) -> None:
     pid = living.pid
     run = train(2.0)
     other = living.wait().pid
@@ -121,7 +119,7 @@ def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(
 
 
 def test_a_spare_that_has_only_begun_to_start_gives_way(
-    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
@@ -137,7 +135,7 @@ def test_a_spare_that_has_only_begun_to_start_gives_way(
 
 
 def test_a_spare_serves_the_next_training_and_request(
-    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
@@ -156,7 +154,7 @@ def test_a_spare_serves_the_next_training_and_request(
 
 @pytest.mark.parametrize("case", ["little memory", "few cores", "short", "closed"])
 def test_no_spare_starts_where_it_is_of_no_use(
-    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 1.0)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 2**60 if case == "little memory" else 0)
@@ -173,7 +171,7 @@ def test_no_spare_starts_where_it_is_of_no_use(
 
 
 def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
-    living: simulator.Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    living: rlnb.Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = train(1.0)
     until(lambda: run.jobs[0].folder.started.exists())
@@ -185,7 +183,7 @@ def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
 
 
 def test_the_spare_of_an_ended_training_does_not_start_in_the_next_one(
-    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 3.0)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import psutil
 import pytest
 
 import rlnb
@@ -45,6 +45,19 @@ for line in sys.stdin:
 """
 
 
+NVML = """
+import os, types
+NVMLError = RuntimeError
+nvmlInit = lambda: None
+nvmlDeviceGetCount = lambda: 1
+nvmlDeviceGetHandleByIndex = lambda index: index
+nvmlDeviceGetGraphicsRunningProcesses = lambda card: []
+def nvmlDeviceGetComputeRunningProcesses(card):  # the worker is the child of the agent, which asks
+    pids = [*map(int, open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()), 1]
+    return [types.SimpleNamespace(pid=pid, usedGpuMemory=3 * 2**29) for pid in pids]
+"""
+
+
 def compile_of(mib: int) -> requests.Compile:
     """Return a request that makes the stand-in process grow."""
     return requests.Compile(task=rlnb.Task(id="Demo", num_envs=mib))
@@ -59,11 +72,11 @@ def python(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_living_simulator_exists_until_it_is_closed(python: str) -> None:
-    living = rlnb.simulator(python)
+    living = rlnb.simulator(python=python)
     assert living.state in ("starting", "idle")
     pid = living.wait().pid
     assert (living.state, living.requests) == ("idle", 1)
-    assert rlnb.simulator(python).pid == pid
+    assert rlnb.simulator(python=python).pid == pid
     assert 0 < living.memory_gib < 1
     folder = living.log.parent  # type: ignore[union-attr]
     assert living.restart().wait().pid not in (pid, None)
@@ -78,7 +91,7 @@ def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
     answer = simulator.request(compile_of(0), python, warm=True, meanwhile=values.append)
     assert [value.cache for value in values] == ["first"]
     assert answer == requests.Compilation(seconds=0.5, cache="/cache", cache_mib=1.0)
-    assert rlnb.simulator(python).compile("Demo") == 0.5
+    assert rlnb.simulator(python=python).compile("Demo") == 0.5
 
 
 def test_without_the_living_simulator_a_process_is_started_for_the_request_only(python: str) -> None:
@@ -87,7 +100,7 @@ def test_without_the_living_simulator_a_process_is_started_for_the_request_only(
 
 
 def test_a_crashed_simulator_is_reported_with_its_last_output_and_replaced(python: str) -> None:
-    living = rlnb.simulator(python).wait()
+    living = rlnb.simulator(python=python).wait()
     with pytest.raises(rlnb.WorkerError, match="about to crash"):
         simulator.request(requests.Close(), python, warm=True)
     assert living.state == "none"
@@ -100,7 +113,7 @@ def test_a_request_that_needs_a_fresh_process_is_repeated_once(
     stale = tmp_path / "stale"
     stale.mkdir()
     monkeypatch.setenv("STALE", f"{stale}/")
-    living = rlnb.simulator(python)
+    living = rlnb.simulator(python=python)
     simulator.request(requests.Tasks(), python, warm=True)
     pid = living.pid
     (stale / "1").touch()
@@ -148,7 +161,7 @@ def test_an_idle_simulator_on_a_gpu_ends_sooner_while_a_run_trains_there(
     machine("0a")
     monkeypatch.setattr(rlnb.options, "warm_idle_s", None)
     monkeypatch.setattr(simulator, "BESIDE_S", 0.5)
-    living = rlnb.simulator(python).wait()
+    living = rlnb.simulator(python=python).wait()
     time.sleep(1.5)
     assert living.state == "idle"
     monkeypatch.setattr(simulator, "holders", lambda: ["a run"])
@@ -163,7 +176,7 @@ def test_an_idle_simulator_on_a_gpu_ends_and_the_next_request_starts_a_fresh_one
     python: str, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine("0a")
-    living = rlnb.simulator(python).wait()
+    living = rlnb.simulator(python=python).wait()
     pid, log = living.pid, living.log
     assert log is not None
     deadline = time.monotonic() + 10
@@ -179,25 +192,14 @@ def test_an_idle_simulator_on_a_gpu_ends_and_the_next_request_starts_a_fresh_one
 
 @pytest.mark.usefixtures("short_idle")
 def test_an_idle_simulator_on_a_cpu_lives_on(python: str) -> None:
-    pid = rlnb.simulator(python).wait().pid
+    pid = rlnb.simulator(python=python).wait().pid
     time.sleep(1.0)
-    assert rlnb.simulator(python).pid == pid
+    assert rlnb.simulator(python=python).pid == pid
 
 
-def test_the_gpu_memory_of_the_simulators_processes_is_shown(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    living = rlnb.simulator(python).wait()
-    assert living.gpu_memory_gib == 0.0
-    assert "GPU" not in repr(living)
-    (worker,) = psutil.Process(living.pid).children()  # below its agent
-    held = [types.SimpleNamespace(pid=pid, usedGpuMemory=3 * 2**29) for pid in (worker.pid, 1)]
-    nvml: dict[str, object] = {
-        "NVMLError": RuntimeError,
-        "nvmlInit": lambda: None,
-        "nvmlDeviceGetCount": lambda: 1,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetComputeRunningProcesses": lambda card: held,
-        "nvmlDeviceGetGraphicsRunningProcesses": lambda card: [],
-    }
-    monkeypatch.setitem(sys.modules, "pynvml", types.SimpleNamespace(**nvml))  # type: ignore[misc]
+def test_the_gpu_memory_of_the_simulators_processes_is_shown(python: str, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "pynvml.py").write_text(NVML)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    living = rlnb.simulator(python=python).wait()
     assert living.gpu_memory_gib == 1.5
     assert "GiB and 1.50 GiB of GPU memory, 1 requests)" in repr(living)

@@ -42,6 +42,8 @@ SIZES = {
 ON_A_CPU = {
     r'partition="gpu", nodes=2, gpus_per_node=4, walltime="08:00:00"': 'nodes=2, walltime="00:10:00"',
     r'gpus_per_node=1, walltime="04:00:00"\)': 'walltime="00:10:00"), device="cpu", max_iterations=3',
+    r'gpus_per_node=1, walltime="02:00:00", python="/shared[^"]*"': 'walltime="00:10:00"',
+    r'rlnb\.options\.python = "/shared.*': "",
     r"launcher=gpu\)": 'launcher=gpu, device="cpu", max_iterations=3)',
     r"gpus=\[1, 2, 4, 8, 16\]": "gpus=[1, 2]",
     r"nodes=(\d), nproc_per_node=8\)\)": r'nodes=\1, nproc_per_node=1), device="cpu", max_iterations=3)',

@@ -51,3 +51,14 @@ def test_the_end_of_the_input_ends_every_wait(pipe: tuple[Lines, IO[bytes]]) -> 
     assert lines.next() is None
     assert lines.next() is None
     assert time.monotonic() - begin_s < 10
+
+
+def test_bytes_between_lines_are_taken_as_they_are(pipe: tuple[Lines, IO[bytes]]) -> None:
+    lines, end = pipe
+    content = bytes(range(256)) * 40
+    end.write(b"a header\n" + content + b"a line\nhalf")
+    assert lines.next() == b"a header"
+    assert lines.take(len(content)) == content
+    assert lines.next() == b"a line"
+    end.close()
+    assert lines.take(100) == b"half", "the input has ended"

@@ -1,0 +1,48 @@
+"""TLS between a kernel and its living simulator in a job, with the job's own certificate on both sides.
+
+A job has one file with a certificate and its key, which only its user can read. Each side presents that certificate,
+and accepts no other, so a process without the file can neither connect nor answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+
+SILENT_S, ASK_EVERY_S, ASK_TIMES = 3, 2, 3
+"""TCP asks a silent peer after some seconds, then again and again; a machine that is gone is noticed within 9 s."""
+
+
+def context(key: Path, *, server: bool) -> ssl.SSLContext:
+    """Return the TLS settings of one side.
+
+    Args:
+        key: File with the job's certificate and its key, as PEM.
+        server: Whether this side accepts connections.
+
+    Raises:
+        OSError: The file cannot be read, or holds no certificate with its key.
+    """
+    settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    settings.minimum_version = ssl.TLSVersion.TLSv1_3
+    settings.check_hostname = False  # a node has several names; the certificate itself is what counts
+    settings.verify_mode = ssl.CERT_REQUIRED
+    settings.load_cert_chain(key)
+    settings.load_verify_locations(key)
+    return settings
+
+
+def watch(connection: socket.socket) -> None:
+    """Let TCP notice a peer whose machine is gone."""
+    options = {
+        "TCP_NODELAY": 1,
+        "TCP_KEEPIDLE": SILENT_S,
+        "TCP_KEEPINTVL": ASK_EVERY_S,
+        "TCP_KEEPCNT": ASK_TIMES,
+        "TCP_USER_TIMEOUT": 1000 * (SILENT_S + ASK_EVERY_S * ASK_TIMES),  # for what is sent to a dead peer
+    }
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        if hasattr(socket, name):  # macOS and Windows, where a kernel may run, have some of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,128 @@
+"""Carries files between a kernel and a worker that see no common folder.
+
+The kernel sends the module of a task before the request. The worker writes pictures into a folder of its own machine,
+and each file that an answer names goes to the kernel before the answer. All paths are changed on the way, so that both
+sides see those of their own machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from rlnb.spec import Json
+
+RUN_FOLDERS = ("run", "flight", "job_dir")
+"""Fields of requests, and of their policy, that name a folder of a run, which the node has to see."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parcel:
+    """A file for the kernel."""
+
+    folder: str
+    """Folder on the kernel's machine, which its request has named."""
+    name: str
+    """Name in that folder."""
+    content: bytes
+
+
+class Courier:
+    """Carries the files of one kernel.
+
+    Args:
+        folder: Existing, empty folder of this machine for the files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: dict[Path, str] = {}
+        """Folder on the kernel's machine by the folder here that stands for it."""
+        self._seen: dict[str, dict[str, bool]] = {}
+        """Whether this machine sees a file of the kernel's machine, by the file's root and relative path."""
+
+    def take(self, root: str, name: str, content: bytes) -> None:
+        """Take a file of a task, which a request will need.
+
+        Args:
+            root: Folder of the task's module on the kernel's machine.
+            name: Path of the file relative to it.
+            content: Content of the file.
+
+        Raises:
+            ValueError: The path leaves the folder.
+        """
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise ValueError(f"{name!r} is not below the folder of its task.")
+        path = self._local(root) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        self._seen.setdefault(root, {})[name] = _holds(Path(root, name), content)
+
+    def translate(self, payload: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return the fields of a request with the paths of this machine.
+
+        Raises:
+            FileNotFoundError: The request is about a run whose folder this machine does not see.
+        """
+        policy = payload.get("policy")
+        for fields in (payload, policy if isinstance(policy, Mapping) else {}):
+            for name in RUN_FOLDERS:
+                if isinstance(folder := fields.get(name), str) and folder and not Path(folder).is_dir():
+                    raise FileNotFoundError(folder)
+        values = dict(payload)
+        if isinstance(out := values.get("out"), str):
+            values["out"] = str(self._local(out))
+        if isinstance(task := values.get("task"), Mapping):
+            values["task"] = self._task(task)
+        if isinstance(tasks := values.get("tasks"), Sequence) and not isinstance(tasks, str):
+            values["tasks"] = [self._task(task) if isinstance(task, Mapping) else task for task in tasks]
+        return values
+
+    def parcels(self, line: bytes) -> Iterator[Parcel]:
+        """Yield the files of this machine that an answer names. They are removed here."""
+        for name in re.findall(re.escape(str(self._folder)).encode() + rb'/[0-9]+/[^"/\\]+(?=")', line):
+            path = Path(name.decode())
+            if path.is_file():
+                yield Parcel(folder=self._names[path.parent], name=path.name, content=path.read_bytes())
+                path.unlink()
+
+    def answer(self, line: bytes) -> bytes:
+        """Return a line of the worker with the paths of the kernel's machine."""
+        for local, folder in self._names.items():
+            name = _text(folder).replace(b"\\", rb"\\")  # a backslash of the text is none of the template
+            line = re.sub(re.escape(str(local)).encode() + rb"(?![0-9])", name, line)
+        return line
+
+    def _task(self, task: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return a task whose module is a file of this machine."""
+        source = task.get("source")
+        root = str(Path(source).parent) if isinstance(source, str) else ""
+        if not isinstance(source, str) or all(self._seen.get(root, {}).values()):
+            return task
+        return {**task, "source": str(self._local(root) / Path(source).name)}
+
+    def _local(self, folder: str) -> Path:
+        """Return the folder of this machine that stands for one of the kernel's machine."""
+        for local, name in self._names.items():
+            if name == folder:
+                return local
+        local = self._folder / str(len(self._names))
+        local.mkdir()
+        self._names[local] = folder
+        return local
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _text(path: str) -> bytes:
+    """Return a path as it is written inside a text of JSON."""
+    return json.dumps(path)[1:-1].encode()

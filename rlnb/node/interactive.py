@@ -1,0 +1,308 @@
+"""``python -m rlnb.node --serve JOB_DIR``: a job that keeps living simulators for a kernel on another machine.
+
+The job listens with TLS, and accepts only processes that have the job's key. Each connection gets a simulator of its
+own, which ends with the connection, or a stream to a port of this node, such as that of a 3D view. The job ends when
+its kernel is gone, when nothing was requested for a while, or with the walltime of its node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.launch import tls
+from rlnb.node.agent import ENDS
+from rlnb.node.courier import Courier
+from rlnb.node.descendants import kill_descendants
+from rlnb.records.layout import JobDir
+from rlnb.spec import Json
+from rlnb.storage import files
+from rlnb.version import __version__
+
+FIRST_S = 45.0
+"""Seconds for which the job waits for its kernel, which may see the record of the address late."""
+LINGER_S = 20.0
+"""Seconds without a connection after which the kernel counts as gone."""
+POLL_S = 1.0
+LEAVE_S = 5.0
+"""Seconds that the agent of a simulator has to end."""
+SIGNAL_S = 1.0
+"""Seconds after the end of a worker within which the signal may come that has ended the whole job."""
+LONGEST = 1 << 30
+"""Most bytes of a line."""
+
+
+class InteractiveJob:
+    """A job that serves living simulators.
+
+    Args:
+        job: Folder of the job, with its key.
+        python: Command of the worker's interpreter.
+        idle_s: Seconds without a request after which the job ends; infinity means never.
+        loopback: Whether only processes of this machine connect.
+    """
+
+    def __init__(self, job: JobDir, python: Sequence[str], idle_s: float, *, loopback: bool) -> None:
+        self._job, self._python, self._idle_s, self._loopback = job, python, idle_s, loopback
+        self._connections: set[asyncio.Task[None]] = set()
+        self._holds = 0
+        """Connections that only show that the kernel lives, so that the end of a worker does not end the job."""
+        self._simulators: set[asyncio.StreamWriter] = set()
+        self._calls: dict[asyncio.StreamWriter, set[int]] = {}
+        """Numbers of the calls of each simulator that have no answer yet."""
+        self._used_s = time.monotonic()
+        """Time of the last sign of the kernel, on the monotonic clock."""
+        self._stopped = False
+        self._leave_s = time.monotonic() + FIRST_S
+        """Time at which the job ends if no kernel connects, on the monotonic clock."""
+
+    async def run(self) -> int:
+        """Serve until the job has to end; return the exit status."""
+        server = await asyncio.start_server(
+            self._accept,
+            "127.0.0.1" if self._loopback else "0.0.0.0",
+            ssl=tls.context(self._job.key, server=True),
+            ssl_handshake_timeout=10.0,
+            limit=LONGEST,
+        )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
+        port = server.sockets[0].getsockname()[1]
+        files.write_anew(self._job.address, {"hosts": addresses(loopback=self._loopback), "port": port})
+        while not self._stopped and not (reason := self._reason()):
+            await asyncio.sleep(POLL_S)
+        server.close()
+        if not self._stopped:  # otherwise the launcher knows the reason
+            print(reason, flush=True)
+            for writer in [*self._simulators]:
+                _tell(writer, {"hangs": reason})
+                with contextlib.suppress(OSError):
+                    await writer.drain()
+        for connection in [*self._connections]:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        return 0
+
+    def _stop(self) -> None:
+        self._stopped = True
+
+    def _reason(self) -> str:
+        """Return why the job ends now; an empty string if it goes on."""
+        now_s = time.monotonic()
+        if any(self._calls.values()):
+            self._used_s = now_s
+        if self._simulators or self._holds:
+            self._leave_s = now_s + LINGER_S
+        if now_s > self._leave_s:
+            return "The kernel of the living simulator is gone."
+        if now_s - self._used_s > self._idle_s:
+            return f"The living simulator was not used for {self._idle_s:.0f} s, so it gave its node back."
+        return ""
+
+    def ends_s(self) -> float | None:
+        """Return the time at which the job is ended, in seconds since the epoch; None if it has no walltime."""
+        with contextlib.suppress(RlnbError, KeyError, TypeError, ValueError):
+            if (moved := files.read_json(self._job.deadline)) is not None:  # the cluster knows it better
+                return float(moved["time_s"])  # type: ignore[arg-type]
+        return float(os.environ[ENDS]) if ENDS in os.environ else None
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, whose first line says what it wants."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        tls.watch(writer.get_extra_info("socket"))
+        try:
+            hello = json.loads(await reader.readline())
+            if (port := hello.get("port")) is not None:
+                await _forward(reader, writer, int(port))
+            elif hello.get("hold"):
+                await self._hold(reader)
+            elif hello.get("rlnb") != __version__:
+                _tell(writer, {"hangs": _other_version(str(hello.get("rlnb")))})
+            else:
+                await self._simulate(reader, writer, gently=bool(hello.get("gently")))
+        except (OSError, ValueError, asyncio.IncompleteReadError) as exc:
+            print(f"A connection ended: {exc!r}", flush=True)
+        finally:
+            with contextlib.suppress(OSError):
+                writer.close()
+                await writer.wait_closed()
+
+    async def _hold(self, reader: asyncio.StreamReader) -> None:
+        """Note that the kernel lives, until it closes the connection."""
+        self._holds += 1
+        try:
+            await reader.read()
+        finally:
+            self._holds -= 1
+
+    async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool) -> None:
+        """Keep a living simulator for a connection."""
+        folder = Path(tempfile.mkdtemp(prefix="rlnb-far-"))  # a shared folder may refuse the agent's named pipe
+        log, courier = folder / "worker.log", Courier(_made(folder / "files"))
+        worker = [*self._python, "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
+        agent = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LONGEST,
+        )
+        self._simulators.add(writer)
+        self._calls[writer] = set()
+        try:
+            _tell(writer, {"host": socket.gethostname(), "rlnb": __version__, "ends_s": self.ends_s()})
+            calls = asyncio.create_task(self._calls_of(reader, writer, agent, courier))
+            answers = asyncio.create_task(self._answers_of(writer, agent, courier))
+            done, others = await asyncio.wait({calls, answers}, return_when=asyncio.FIRST_COMPLETED)
+            if answers in done:
+                await asyncio.sleep(SIGNAL_S)
+            if answers in done and not self._stopped:  # the kernel sees no file of this machine
+                _tell(writer, {"ended": files.tail(log)})
+            for task in others:
+                task.cancel()
+            await asyncio.gather(calls, answers, return_exceptions=True)
+        finally:
+            self._simulators.discard(writer)
+            del self._calls[writer]
+            self._used_s = time.monotonic()
+            await _end(agent)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _calls_of(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        agent: asyncio.subprocess.Process,
+        courier: Courier,
+    ) -> None:
+        """Pass lines of the kernel on to the simulator until either ends."""
+        assert agent.stdin is not None
+        while line := await reader.readline():
+            values = json.loads(line)
+            if "module" in values:
+                courier.take(values["root"], values["module"], await reader.readexactly(values["bytes"]))
+                continue
+            if "payload" in values:
+                self._used_s = time.monotonic()
+                try:
+                    line = json.dumps({**values, "payload": courier.translate(values["payload"])}).encode() + b"\n"
+                except FileNotFoundError as exc:
+                    _tell(writer, {"id": values["id"], "error": _not_here(str(exc)), "kind": "RlnbError"})
+                    continue
+                self._calls[writer].add(values["id"])
+            agent.stdin.write(line)
+            await agent.stdin.drain()
+
+    async def _answers_of(
+        self, writer: asyncio.StreamWriter, agent: asyncio.subprocess.Process, courier: Courier
+    ) -> None:
+        """Pass lines of the simulator on to the kernel, each after the files that it names, until either ends."""
+        assert agent.stdout is not None
+        while line := await agent.stdout.readline():
+            for parcel in courier.parcels(line):
+                _tell(writer, {"folder": parcel.folder, "name": parcel.name, "bytes": len(parcel.content)})
+                writer.write(parcel.content)
+            values = json.loads(line)
+            if "value" in values or "error" in values:
+                self._calls[writer].discard(values["id"])
+            writer.write(courier.answer(line))
+            await writer.drain()
+
+
+async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    """Pass bytes to and from a port of this node's loopback interface until one side ends."""
+    theirs, ours = await asyncio.open_connection("127.0.0.1", port)
+    ways = [asyncio.create_task(pump(reader, ours)), asyncio.create_task(pump(theirs, writer))]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        ours.close()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on until one side ends."""
+    with contextlib.suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+
+
+async def _end(agent: asyncio.subprocess.Process) -> None:
+    assert agent.stdin is not None
+    agent.stdin.close()
+    try:
+        await asyncio.wait_for(agent.wait(), LEAVE_S)
+    except TimeoutError:
+        agent.kill()
+        await agent.wait()
+
+
+def _tell(writer: asyncio.StreamWriter, message: Mapping[str, Json]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def addresses(*, loopback: bool) -> list[str]:
+    """Return the names under which other machines may reach this one, the likeliest first."""
+    import psutil
+
+    if loopback:
+        return ["127.0.0.1"]
+    names = [
+        address.address
+        for cards in psutil.net_if_addrs().values()
+        for address in cards
+        if address.family == socket.AF_INET
+    ]
+    return [socket.gethostname(), *sorted(names, key=lambda address: address.startswith("127."))]
+
+
+def _not_here(folder: str) -> str:
+    return (
+        f"{socket.gethostname()}, the node of the living simulator, does not see {folder}. Evaluations, films and "
+        "exports of a run need a folder that the node shares. Use a root on such a folder, or a local simulator."
+    )
+
+
+def _other_version(theirs: str) -> str:
+    return (
+        f"The kernel has rlnb {theirs}, and the node {socket.gethostname()} has rlnb {__version__}. Install the same "
+        f"version in {sys.executable} on the node."
+    )
+
+
+def serve(argv: Sequence[str]) -> int:
+    """Serve living simulators in a job."""
+    parser = argparse.ArgumentParser(prog="rlnb.node --serve")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--idle", type=float, default=math.inf)
+    parser.add_argument("--loopback", action="store_true")
+    parser.add_argument("python", nargs="+")
+    args = parser.parse_args(argv)
+    job = JobDir(args.folder)
+    try:
+        return asyncio.run(InteractiveJob(job, args.python, args.idle, loopback=args.loopback).run())
+    finally:
+        kill_descendants(0.0)
+        job.key.unlink(missing_ok=True)
+        job.address.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""Ports of this machine that lead to ports of a job's node, through the encrypted channel of the job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+
+
+class Forward:
+    """A port of this machine that stands for a port of another one.
+
+    Args:
+        argv: Command whose standard streams are a new connection to the other port. It is started for each connection.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = argv
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        """Port on this machine's loopback interface."""
+        threading.Thread(target=self._accept, daemon=True, name="forward").start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            self._connect(connection)
+
+    def _connect(self, connection: socket.socket) -> None:
+        relay = subprocess.Popen(
+            self._argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        into, out = relay.stdin, relay.stdout
+
+        def up() -> None:
+            _pass_on(connection.recv, lambda data: _write(into.fileno(), data))
+            with contextlib.suppress(OSError):
+                into.close()
+
+        def down() -> None:
+            _pass_on(lambda size: os.read(out.fileno(), size), connection.sendall)
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            relay.wait()
+            connection.close()
+
+        for way in (up, down):
+            threading.Thread(target=way, daemon=True, name="forward").start()
+
+    def close(self) -> None:
+        """Accept no further connection."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def _pass_on(read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while data := read(1 << 16):
+            write(data)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,0 +1,114 @@
+"""The pipes between a kernel and the node agent of its living simulator, or the relay to an agent in a job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError, require_linux
+from rlnb.launch.command import interpreter
+from rlnb.spec import Task
+from rlnb.storage import files
+from rlnb.storage.lines import Lines
+from rlnb.tasks import messages
+from rlnb.tasks.messages import Adoption, Call, Control, Module, Sent
+from rlnb.tasks.request import Request
+
+
+def agent_command(
+    python: str | None, asset_root: str | None, log: Path, *options: str
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return the argv and the environment of the node agent that starts a living simulator on this machine.
+
+    Args:
+        python: Command of the worker's interpreter; None is this process's interpreter.
+        asset_root: Explicit asset root.
+        log: File for the worker's output; its folder is made.
+        options: Options of the worker.
+
+    Raises:
+        RlnbError: This is not Linux, or the interpreter does not exist.
+    """
+    require_linux("The living simulator")
+    command = interpreter(python)
+    if shutil.which(command[0]) is None:
+        raise RlnbError(
+            f"The worker's Python {command[0]!r} is missing. Use python=None for this one, {sys.executable}."
+        )
+    files.make_folder(log.parent)
+    argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *command, "-m", "rlnb.worker", "serve"]
+    variables = {"RLNB_ASSET_ROOT": asset_root} if asset_root else {}
+    return [*argv, *options], {**os.environ, "PYTHONUNBUFFERED": "1", **variables}
+
+
+class Link:
+    """A process at whose standard streams a living simulator is.
+
+    Args:
+        argv: Command of the process.
+        env: Its environment.
+        ships: Whether it is the relay to another machine, which gets the files of tasks and sends files back.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, ships: bool = False) -> None:
+        self.process = subprocess.Popen(
+            argv,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt of the kernel must not reach the process
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._input, self._ships = self.process.stdin, ships
+        self._lines = Lines(self.process.stdout.fileno())
+        self.waiting, self.next = self._lines.waiting, self._lines.next
+        self._folders: set[str] = set()
+        """Folders that requests have named for files."""
+        self._shipped: dict[Path, str] = {}
+        """Stamps of the files of tasks that were sent."""
+
+    def send(self, message: Call | Adoption | Control, request: Request[Any] | None = None) -> None:
+        """Send a message, after the files of its request that another machine needs.
+
+        Raises:
+            BrokenPipeError: The process has ended.
+            ValueError: Another thread has closed the pipe.
+        """
+        if request is not None and self._ships:
+            self._folders |= {str(folder)} if (folder := getattr(request, "out", None)) else set()
+            for task in (getattr(request, "task", None), *getattr(request, "tasks", ())):
+                if isinstance(task, Task) and task.source is not None:
+                    self._ship(task)
+        self._input.write(messages.line(message))
+        self._input.flush()
+
+    def _ship(self, task: Task) -> None:
+        """Send the module of a task, and the files that it names, unless they were sent as they are."""
+        module = Path(str(task.source))
+        for name in (module.name, *task.files):
+            path = module.parent / name
+            stamp = files.stamp(path)
+            if stamp and self._shipped.get(path) != stamp:
+                content = path.read_bytes()
+                header = Module(module=name, root=str(module.parent), bytes=len(content))
+                self._input.write(messages.line(header) + content)
+                self._shipped[path] = stamp
+
+    def receive(self, sent: Sent) -> None:
+        """Read a file from the other machine, and write it into the folder that a request has named for it."""
+        content = self._lines.take(sent.bytes)
+        if sent.folder in self._folders and Path(sent.name).name == sent.name and Path(sent.folder).is_dir():
+            files.write_bytes(Path(sent.folder) / sent.name, content)
+
+    def close(self) -> None:
+        """Close the input, which ends the process."""
+        with contextlib.suppress(BrokenPipeError):
+            self._input.close()

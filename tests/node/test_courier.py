@@ -1,0 +1,63 @@
+"""Files and paths on the way between a kernel and a worker that see no common folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlnb.node.courier import Courier
+
+
+@pytest.fixture
+def courier(tmp_path: Path) -> Courier:
+    (tmp_path / "node").mkdir()
+    return Courier(tmp_path / "node")
+
+
+def test_a_task_that_the_node_sees_keeps_its_path_and_another_gets_one_of_the_node(
+    courier: Courier, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "lift.py").write_bytes(b"text")
+    courier.take(str(shared), "lift.py", b"text")
+    task = {"id": "Lift", "source": str(shared / "lift.py")}
+    assert courier.translate({"task": task})["task"] == task
+    courier.take("/home/me/tasks", "lift.py", b"text")
+    courier.take("/home/me/tasks", "meshes/cube.usd", b"mesh")
+    there: Any = courier.translate({"tasks": [{"id": "Lift", "source": "/home/me/tasks/lift.py"}]})["tasks"]
+    module = Path(there[0]["source"])
+    assert module.read_bytes() == b"text"
+    assert (module.parent / "meshes" / "cube.usd").read_bytes() == b"mesh"
+    (shared / "lift.py").write_bytes(b"an older text")
+    courier.take(str(shared), "lift.py", b"an edit")
+    assert courier.translate({"task": task})["task"] != task, "the node still sees the older text"
+
+
+def test_a_file_outside_the_folder_of_its_task_is_refused(courier: Courier) -> None:
+    for name in ("../evil.py", "/etc/passwd"):
+        with pytest.raises(ValueError, match="is not below the folder of its task"):
+            courier.take("/home/me/tasks", name, b"")
+
+
+def test_files_that_an_answer_names_are_parcels_and_its_paths_are_those_of_the_kernel(courier: Courier) -> None:
+    folder = 'a "folder" \\ of mine'
+    out = Path(str(courier.translate({"out": f"/home/me/{folder}"})["out"]))
+    (out / "clip.npz").write_bytes(b"clip")
+    (out / "other.npz").write_bytes(b"not named")
+    line = json.dumps({"id": 1, "value": {"file": str(out / "clip.npz"), "text": f"written to {out}, not {out}0"}})
+    (parcel,) = courier.parcels(line.encode())
+    assert (parcel.folder, parcel.name, parcel.content) == (f"/home/me/{folder}", "clip.npz", b"clip")
+    assert not (out / "clip.npz").exists()
+    value = json.loads(courier.answer(line.encode()))["value"]
+    assert value["file"] == f"/home/me/{folder}/clip.npz"
+    assert value["text"] == f"written to /home/me/{folder}, not {out}0"
+
+
+@pytest.mark.parametrize("payload", [{"job_dir": "/nope"}, {"policy": {"run": "/nope"}}, {"run": "/nope"}])
+def test_a_run_that_the_node_does_not_see_is_named(courier: Courier, payload: dict[str, Any]) -> None:
+    with pytest.raises(FileNotFoundError, match=r"^/nope$"):
+        courier.translate(payload)

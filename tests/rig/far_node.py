@@ -1,0 +1,96 @@
+"""A simulator in a job: a stand-in worker that answers from another folder, and a launcher that has no queue."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from rlnb.launch.local import LocalLauncher
+
+WORKER = """
+import faulthandler, os, signal, socket, sys, threading, time
+from pathlib import Path
+from rlnb import errors
+from rlnb.tasks import requests
+from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.worker.requests import serve
+
+def card(request, exchange):
+    if request.task.id == "crash":
+        print("about to crash", flush=True)
+        os.abort()
+    if request.task.id == "endless":
+        print("an endless loop", flush=True)
+        while True:
+            pass
+    if request.task.id == "error":
+        raise errors.RlnbError(f"{request.task.source} has no env config")
+    source = Path(request.task.source or "")
+    text = source.read_text() if source.is_file() else ""
+    helpers = {name: str(len((source.parent / name).read_bytes())) for name in request.task.files}
+    return TaskCard(task=text, num_envs=1, sources={str(source): text, **helpers}, asset_root=exchange.root)
+
+def preview(request, exchange):
+    for name in ("first", "last"):
+        path = Path(request.out) / f"{name}.npz"
+        path.write_bytes(os.urandom(4) * (1 << 18))
+        clip = requests.Clip(file=str(path), times_s=(0.0,), labels={}, ranges_m={}, added=False, seconds={})
+        if name == "first":
+            exchange.tell(clip)
+    return clip
+
+def view(request, exchange):
+    server = socket.create_server(("127.0.0.1", 0))
+    exchange.tell(requests.Address(port=server.getsockname()[1]))
+    while True:
+        connection, _ = server.accept()
+        connection.sendall(b"the view got " + connection.recv(1 << 16))
+        connection.close()
+
+faulthandler.register(signal.SIGUSR1)
+serve.IDLE_S = 60.0
+serve._load = lambda: AssetRoot(path=os.environ.get("RLNB_ASSET_ROOT", ""))
+mine = {requests.Card: card, requests.Preview: preview, requests.View: view}
+serve._HANDLERS = {**serve._HANDLERS, **mine}
+sys.exit(serve.serve(Path(sys.argv[-1])))
+"""
+PYTHON = """
+import os, runpy, sys
+if sys.argv[1:3] == ["-m", "rlnb.worker"]:
+    runpy.run_path({worker!r}, run_name="__main__")
+else:
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+class Node(LocalLauncher):
+    """Starts the job on this machine, without its queue, as a launcher of a cluster would on a node."""
+
+
+def interpreter(folder: Path) -> str:
+    """Return the command of a Python whose worker is the stand-in."""
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "python.py").write_text(PYTHON.format(worker=str(folder / "worker.py")))
+    return f"{sys.executable} {folder / 'python.py'}"
+
+
+def processes(job_dir: Path) -> list[psutil.Process]:
+    """Return the processes of a job, and those below them."""
+    found: set[psutil.Process] = set()
+    for process in psutil.process_iter(["cmdline"]):
+        argv = process.info["cmdline"] or ()
+        if any(str(job_dir) in argument for argument in argv) and "rlnb.simulation.relay" not in argv:
+            found |= {process, *process.children(recursive=True)}
+    return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def until_gone(job_dir: Path, within_s: float) -> float:
+    """Wait until no process of a job is left; return the seconds that it took."""
+    begin_s = time.monotonic()
+    while left := processes(job_dir):
+        assert time.monotonic() - begin_s < within_s, left
+        time.sleep(0.2)
+    return time.monotonic() - begin_s

@@ -1,0 +1,98 @@
+"""The job of a living simulator: its command, its key, and what is refused before it starts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from far_node import Node
+
+import rlnb
+from rlnb.errors import RlnbError
+from rlnb.simulation import job as jobs
+from rlnb.simulation.job import SimulatorJob, key_of
+from rlnb.spec import Command
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+from rlnb.tasks.messages import Hosted
+
+
+class Idle(Node):
+    """Starts nothing."""
+
+    def submit(self, command: object, job_dir: Path) -> dict[str, object]:  # type: ignore[override]
+        return {"host": "nowhere", "pid": 1, "created_s": 0.0}
+
+
+class OverSsh(Idle):
+    """A launcher whose jobs have their folders on another machine."""
+
+    loopback = True
+
+    def beside(self, argv: list[str], job_dir: Path) -> list[str]:
+        return ["ssh", "node", *argv[1:]]
+
+
+def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.options, "warm_idle_s", 60.0)
+    job = SimulatorJob(Idle(walltime_s=100.0), f"{sys.executable} -B", "/assets")
+    command = from_json(Command, files.read_json(job.folder.command) or {})
+    serve = ("-m", "rlnb.node", "--serve", str(job.folder.path), "--idle=60.0", "--loopback", "--")
+    assert command.argv == (sys.executable, "-B", *serve, sys.executable, "-B")
+    assert command.env["RLNB_ASSET_ROOT"] == "/assets"
+    assert command.walltime_s == 100.0
+    assert not rlnb.runs(), "it is no run"
+    assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
+    over_ssh = SimulatorJob(OverSsh(), None, None)
+    assert over_ssh.relay_argv()[:4] == ["ssh", "node", "-P", "-m"]
+
+
+def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = Idle()
+    many.nodes = 2  # type: ignore[misc]
+    with pytest.raises(rlnb.CheckError, match="asks for 2 nodes, and a simulator uses one"):
+        SimulatorJob(many, None, None)
+
+    def fail(self: Idle, command: object, job_dir: Path) -> None:
+        raise RlnbError("the queue is closed")
+
+    monkeypatch.setattr(Idle, "submit", fail)
+    with pytest.raises(RlnbError, match="the queue is closed"):
+        SimulatorJob(Idle(), None, None)
+    assert not [*(root / jobs.FOLDER).iterdir()]
+
+
+def test_the_end_of_the_walltime_is_announced_once_in_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(SimulatorJob, "relay_argv", lambda self, *_: ["cat"])
+    job = SimulatorJob(Idle(), None, None)
+    ends_s = time.time() + jobs.ANNOUNCED_S + 1.0
+    for _ in range(2):
+        job.note(Hosted(host="node3", ends_s=ends_s))
+    assert "with the walltime" not in caplog.text
+    assert str(job).startswith("local on node3 until ")
+    time.sleep(2.0)
+    assert caplog.text.count("The living simulator on node3 ends at ") == 1
+    job.end()
+    assert not job.folder.key.exists()
+    assert job.folder.cancel.exists()
+
+
+def test_equal_launchers_share_a_job_and_others_do_not() -> None:
+    assert key_of(Node(), None, None) == key_of(Node(), None, None)
+    assert key_of(Node(), None, None) != key_of(Node(walltime_s=5.0), None, None)
+    assert key_of(Node(), None, None) != key_of(Node(), "python", None)
+
+
+def test_old_jobs_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = SimulatorJob(Idle(), None, None)
+    files.write_once(old.folder.result, {"outcome": "completed"})
+    monkeypatch.setattr(jobs, "KEPT_S", -1.0)
+    new = SimulatorJob(Idle(), None, None)
+    assert not old.folder.path.exists()
+    assert new.folder.path.exists()

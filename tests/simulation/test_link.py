@@ -1,0 +1,88 @@
+"""The pipes of a simulator: files of a task go before the request, and files come back into its folder only."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlnb.errors import RlnbError
+from rlnb.simulation.link import Link, agent_command
+from rlnb.spec import Task
+from rlnb.tasks import messages, requests
+from rlnb.tasks.messages import Sent
+
+ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data)"
+
+
+def lines_of(link: Link) -> list[Any]:
+    link.close()
+    found = []
+    while (line := link.next()) is not None:
+        found.append(json.loads(line) if line.startswith(b"{") else line)
+    return found
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "lift.py").write_text("module\n")
+    (tmp_path / "cube.usd").write_text("mesh\n")
+    return Task(id="Lift", source=str(tmp_path / "lift.py"), files={"cube.usd": "0", "missing.usd": "0"})
+
+
+def card(link: Link, task: Task) -> None:
+    request = requests.Card(task=task)
+    link.send(messages.call(1, request), request)
+
+
+def test_the_files_of_a_task_go_once_and_again_after_an_edit(task: Task, tmp_path: Path) -> None:
+    link = Link([sys.executable, "-c", ECHO], os.environ, ships=True)
+    card(link, task)
+    card(link, task)
+    (tmp_path / "lift.py").write_text("an edit of the module\n")
+    card(link, task)
+    found = lines_of(link)
+    assert [line.get("module", "a call") if isinstance(line, dict) else line for line in found] == [
+        *("lift.py", b"module", "cube.usd", b"mesh", "a call"),
+        "a call",
+        *("lift.py", b"an edit of the module", "a call"),
+    ]
+    assert found[0]["root"] == str(tmp_path)
+
+
+def test_a_simulator_on_this_machine_gets_no_files(task: Task) -> None:
+    link = Link([sys.executable, "-c", ECHO], os.environ)
+    card(link, task)
+    assert [line["verb"] for line in lines_of(link)] == ["card"]
+
+
+SENDS = "import os; os.write(1, b'one' * 3); os.read(0, 1)"
+
+
+@pytest.mark.parametrize(("folder", "name"), [("elsewhere", "a.npz"), ("out", "../a.npz")])
+def test_a_file_outside_the_folder_of_the_request_is_not_written(tmp_path: Path, folder: str, name: str) -> None:
+    for own in ("out", "elsewhere"):
+        (tmp_path / own).mkdir()
+    link = Link([sys.executable, "-c", SENDS], os.environ, ships=True)
+    request = requests.Preview(task=Task(id="A"), num_envs=1, steps=1, size=(1, 1), out=str(tmp_path / "out"))
+    link.send(messages.call(1, request), request)
+    link.receive(Sent(folder=str(tmp_path / folder), name=name, bytes=3))
+    assert not [*tmp_path.rglob("*.npz")]
+    link.receive(Sent(folder=str(tmp_path / "out"), name="a.npz", bytes=6))
+    assert (tmp_path / "out" / "a.npz").read_bytes() == b"oneone"
+    link.close()
+
+
+def test_the_command_of_the_agent_names_the_log_and_the_interpreter(tmp_path: Path) -> None:
+    log = tmp_path / "folder" / "worker.log"
+    argv, environment = agent_command(f"{sys.executable} -B", "/assets", log, "--gently")
+    agent = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
+    assert argv == [*agent, sys.executable, "-B", "-m", "rlnb.worker", "serve", "--gently"]
+    assert environment["RLNB_ASSET_ROOT"] == "/assets"
+    assert log.parent.is_dir()
+    with pytest.raises(RlnbError, match="The worker's Python '/nope' is missing"):
+        agent_command("/nope", None, log)
