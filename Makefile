@@ -39,7 +39,7 @@ $(UV): constraints.txt
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(EXTENSION)/pyproject.toml
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
-		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,docs,dev]'
+		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,ssh,report,lab,sweep,view,docs,dev]'
 	touch $@
 
 # More than a gigabyte, for the slow tests only: OvPhysX, skrl with JAX, and robots from URDF files.

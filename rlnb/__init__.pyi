@@ -16,7 +16,6 @@ from .cameras.viewer import Viewer as Viewer
 from .cameras.viewer import view as view
 from .contracts import ArrayLauncher as ArrayLauncher
 from .contracts import Launcher as Launcher
-from .contracts import RemoteLauncher as RemoteLauncher
 from .curves.live import watch as watch
 from .curves.tensorboard import TensorBoard as TensorBoard
 from .curves.tensorboard import tensorboard as tensorboard
@@ -33,6 +32,7 @@ from .hookspecs import hookimpl as hookimpl
 from .launch.hosted import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
 from .manifests.render import render as render
+from .mirror.launcher import RemoteLauncher as RemoteLauncher
 from .notebook.define import define as define
 from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rlnb.errors import Problem
 from rlnb.spec import Command, Json, Manifest
+
+RUN_VARIABLES = ("RLNB_ALERT_WEBHOOK", "OMP_NUM_THREADS")
+"""Environment variables that say something about a run, and not about a machine.
+
+On this machine, and with a shared folder, an agent has the whole environment of the process that submits its job.
+Another machine has its own, because its queue (``RLNB_QUEUE``), GPUs (``CUDA_VISIBLE_DEVICES``), network (``NCCL_*``,
+``GLOO_*``, proxies) and assets (``ISAACSIM_ASSET_ROOT``) are not those of the kernel. A launcher for another machine
+passes on these variables, and those that its user sets.
+"""
 
 
 class Launcher(Protocol):
@@ -48,6 +57,9 @@ class Launcher(Protocol):
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return every reason why this launcher cannot start the run; an empty sequence if it can.
 
+        The user waits for the answer. A launcher that asks another machine answers within a minute, also if that
+        machine is away.
+
         Args:
             manifest: The run that would be started.
         """
@@ -58,8 +70,10 @@ class Launcher(Protocol):
 
         The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, in such a way that the agent outlives this
         process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation, walltime
-        and result. If ``command.nodes`` is more than one, the launcher starts one agent on each node: ``python -m
-        rlnb.node JOB_DIR --node K --master HOST:PORT``, with a free port of the first node.
+        and result. The command begins with ``manifest.python``, or with the interpreter of this process; on another
+        machine it has to be an interpreter of that machine. ``command.env`` adds to the environment of the agent, which
+        :data:`RUN_VARIABLES` describes. If ``command.nodes`` is more than one, the launcher starts one agent on each
+        node: ``python -m rlnb.node JOB_DIR --node K --master HOST:PORT``, with a free port of the first node.
 
         Args:
             command: Command that the agent will run.
@@ -72,6 +86,10 @@ class Launcher(Protocol):
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the job still exists; None if this machine cannot tell.
+
+        Every look at a run calls this, several times a second: answer within a tenth of a second. A launcher that asks
+        another machine or a queue keeps its answer for some seconds, and answers None or its last answer while the
+        other side is silent.
 
         Args:
             handle: Handle that :meth:`submit` returned.
@@ -109,23 +127,24 @@ class ArrayLauncher(Launcher, Protocol):
         ...
 
 
-class RemoteLauncher(Launcher, Protocol):
-    """A :class:`Launcher` whose jobs have their folders on another machine, such as one that is reached by ssh.
+@runtime_checkable
+class FarLauncher(Launcher, Protocol):
+    """A :class:`Launcher` of another machine, whose runs are only mirrored in their folders here."""
 
-    A living simulator in a job of any other launcher needs neither of these members.
-    """
+    def fetch(self, run_dir: Path, names: Sequence[str]) -> None:
+        """Copy files of a run here, which are too large to be mirrored.
 
-    @property
-    def loopback(self) -> bool:
-        """Whether jobs run on the machine where :meth:`beside` runs commands, so that they listen there on the
-        loopback interface only."""
+        Args:
+            run_dir: Folder of the run here.
+            names: Paths of the files below that folder.
+        """
         ...
 
     def beside(self, argv: Sequence[str], job_dir: Path) -> Sequence[str]:
-        """Return the command that runs another command beside the folder of a job.
+        """Return the command of this machine that runs a command beside the folder of a job.
 
-        The command that is returned runs on this machine. Its standard input and output are those of the other
-        command, it passes bytes on at once and unchanged, and it ends when its standard input closes.
+        Its standard input and output are those of the other command. It passes bytes on at once and unchanged, and it
+        ends when its standard input closes.
 
         Args:
             argv: Command to run there. Its first item is this process's Python, which stands for the one there, and

@@ -10,6 +10,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts, checkpoint_of, task_of
 from rlnb.records.find import find_one
 from rlnb.records.owner import refuse_another_users
+from rlnb.records.remote import refuse_far
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.tasks.request import Policy
@@ -75,6 +76,7 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
             raise RlnbError(f"checkpoint={str(checkpoint)!r} belongs to no run. Pass the run as well: policy=run.")
         return None
     path = checkpoint_of(run.record, checkpoint)
+    refuse_far(run.record.folder, run.path / path)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")
     return Policy(run=str(run.path), checkpoint=path, trust=trust)

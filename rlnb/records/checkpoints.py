@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -31,11 +31,17 @@ class Trained(Protocol):
 
 
 class Checkpoints(list[Path]):
-    """Checkpoints of a run, oldest iteration first."""
+    """Checkpoints of a run, oldest iteration first.
 
-    def __init__(self, paths: Sequence[Path], record: Trained) -> None:
+    Args:
+        paths: The checkpoints.
+        record: The run.
+        far: Those that are only on another machine, with the paths that they have here once they are copied.
+    """
+
+    def __init__(self, paths: Sequence[Path], record: Trained, far: Collection[Path] = ()) -> None:
         super().__init__(paths)
-        self._record = record
+        self._record, self.far = record, frozenset(far)
 
     @property
     def last(self) -> Path | None:
@@ -51,7 +57,7 @@ class Checkpoints(list[Path]):
         torn: list[str] = []
         older = self[: self.index(before)] if before is not None and before in self else self
         for path in reversed(older):
-            if is_whole(path):
+            if path in self.far or is_whole(path):
                 if torn:
                     logger.warning("%s is incomplete. %s is used instead.", ", ".join(torn), path.name)
                 return path

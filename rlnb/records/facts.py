@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
+from rlnb.contracts import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked
 from rlnb.records.checkpoints import is_whole
@@ -70,6 +71,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
     path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
+    if path in checkpoints.far:
+        return str(path.relative_to(record.path))
     if not files.there(path) or not path.is_file():
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
     if not is_whole(path):
@@ -227,6 +230,22 @@ class RunFacts:
     def checkpoints(self) -> Checkpoints:
         """Checkpoints, oldest iteration first, with ``.last`` and, for any metric, ``.best("reward")``."""
         return self._record.checkpoints
+
+    def fetch(self, checkpoint: str | Path | None = None) -> Path:
+        """Return the path of a checkpoint on this machine, after copying it from the machine of the run if necessary.
+
+        Args:
+            checkpoint: Name or path of the checkpoint; None is the last.
+
+        Raises:
+            RlnbError: The other machine cannot be reached, or no longer has the checkpoint.
+        """
+        name = checkpoint_of(self._record, checkpoint)
+        if self.path / name in self.checkpoints.far:
+            launcher = plugins.launcher_of(self.manifest)
+            assert isinstance(launcher, FarLauncher), "the run is on another machine"
+            launcher.fetch(self.path, [name])
+        return self.path / name
 
     @property
     def evaluations(self) -> list[Evaluation]:

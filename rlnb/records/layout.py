@@ -1,4 +1,4 @@
-"""Where every file of a run lies. No other module knows file names.
+"""Where every file of a run lies. No other module knows file names, but for :mod:`rlnb.records.remote`.
 
 ::
 
@@ -18,7 +18,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
@@ -102,20 +102,21 @@ class RunDir:
     def frame(self) -> Path:
         return self.view / "frame.npz"
 
-    def checkpoints(self, glob: str, pattern: str) -> list[Path]:
+    def checkpoints(self, glob: str, pattern: str, further: Iterable[Path] = ()) -> list[Path]:
         """Return the checkpoints of the run, oldest iteration first.
 
         Args:
             glob: Which files below ``logs/`` are checkpoints.
             pattern: Regular expression whose first group is a file's iteration; files that do not match (a "best"
                 file) come first.
+            further: Checkpoints that are only on another machine.
         """
+        # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
+        paths = {path for path in _matches(self.logs, glob) if not path.name.startswith(".") and path.is_file()}
         numbered = []
-        for path in _matches(self.logs, glob):
-            # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
-            if not path.name.startswith(".") and path.is_file():
-                match = re.search(pattern, path.name)
-                numbered.append((int(match.group(1)) if match else -1, path))
+        for path in paths.union(further):
+            match = re.search(pattern, path.name)
+            numbered.append((int(match.group(1)) if match else -1, path))
         return [path for _, path in sorted(numbered)]
 
     @property
@@ -356,6 +357,14 @@ class JobDir:
 def run_dir_of(job_dir: Path) -> RunDir:
     """Return the folder of the run that a job folder belongs to."""
     return RunDir(job_dir.parent.parent)
+
+
+def is_match(path: str, glob: str) -> bool:
+    """Return whether a path below the logs, with ``/`` between its parts, matches a checkpoint's pattern."""
+    name = glob.removeprefix("**/")
+    if "/" in name:
+        return PurePosixPath(path).match(name)
+    return fnmatch.fnmatchcase(path.rpartition("/")[2], name) and (name != glob or "/" not in path)
 
 
 def _matches(folder: Path, glob: str) -> Iterable[Path]:

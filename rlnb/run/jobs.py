@@ -19,6 +19,7 @@ from rlnb.errors import RlnbError, RunError, WorkerError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.records import remote
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.owner import refuse_another_users
@@ -50,7 +51,8 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
         # A wrapped command may run in a container, whose environment differs from the living simulator's.
         plain = Command(argv=(sys.executable,))
         wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
-        if options.warm and plugins.library(record.library).simulator and wrapper is None:
+        here = remote.remote_of(record.folder) is None
+        if here and options.warm and plugins.library(record.library).simulator and wrapper is None:
             folder = _in_simulator(record, kind, job_options)
         else:
             folder = start_job(record, kind, job_options, warm=False)

@@ -19,6 +19,7 @@ from pathlib import Path
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.hooks.calls import require
 from rlnb.launch.command import interpreter
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.layout import COMMAND, HANDLE, JobDir, run_dir_of
@@ -190,7 +191,7 @@ def _command(manifest: Manifest, launcher: Launcher, folder: JobDir) -> Command:
     command = Command(
         argv=(*python, *serve), env={"PYTHONUNBUFFERED": "1", **asset_root}, walltime_s=launcher.walltime_s
     )
-    return plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest) or command
+    return require("rlnb_wrap_command", command=command, manifest=manifest) or command
 
 
 def _several_nodes(launcher: Launcher) -> list[Problem]:

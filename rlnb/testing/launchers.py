@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,17 @@ WAITING_S = 2.0
 ENDED = {"completed", "failed", "cancelled", "timeout", "lost"}
 """States of a run that has ended."""
 OTHER_PROCESS = "import sys, rlnb; rlnb.options.root = sys.argv[1]; print(rlnb.get_run(sys.argv[2]).state)"
+NO_PROCESS = "No process of the run was seen. Run these tests where the nodes are, or override processes and kill."
+
+
+def here(run: rlnb.Run) -> list[psutil.Process]:
+    """Return the processes of a run on this machine."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+        and any(run.id in word for word in process.info["cmdline"] or ())
+    ]
 
 
 class LauncherConformance:
@@ -115,15 +126,19 @@ class LauncherConformance:
             assert time.monotonic() < deadline, f"the condition did not hold within {within_s:g} s"
             time.sleep(0.1)
 
-    @staticmethod
-    def processes(run: rlnb.Run) -> list[psutil.Process]:
-        """Return the processes of a run on this machine."""
-        return [
-            process
-            for process in psutil.process_iter(["cmdline", "status"])
-            if process.info["status"] != psutil.STATUS_ZOMBIE
-            and any(run.id in word for word in process.info["cmdline"] or ())
-        ]
+    def processes(self, run: rlnb.Run) -> Sequence[object]:
+        """Return the processes of a run on the machine where it runs. Override this for another machine than this one.
+
+        A test that expects processes fails if there are none, so it cannot pass because it looks on the wrong machine.
+        """
+        return here(run)
+
+    def kill(self, run: rlnb.Run) -> None:
+        """Kill the agents of a run (``python -m rlnb.node``) with SIGKILL, on the machine where they run."""
+        for process in here(run):
+            with contextlib.suppress(psutil.NoSuchProcess):  # the process ended with its agent
+                if "rlnb.node" in process.info["cmdline"]:
+                    process.kill()
 
     # -- registration
 
@@ -171,13 +186,14 @@ class LauncherConformance:
         argv = [sys.executable, "-c", OTHER_PROCESS, str(root), run.id]
         answer = subprocess.run(argv, capture_output=True, text=True, check=True)
         assert answer.stdout.strip() == "running"
-        for process in self.processes(run):
-            assert os.getsid(process.pid) != os.getsid(0), f"an interrupt here would reach {process.cmdline()}"
+        for process in here(run):
+            with contextlib.suppress(ProcessLookupError):
+                assert os.getsid(process.pid) != os.getsid(0), f"an interrupt here would reach {process.cmdline()}"
 
     def test_a_cancelled_run_ends_with_all_its_processes(self, root: Path) -> None:
         """The processes of the launcher itself end too, and no iteration follows."""
         run = self.running(self.train())
-        assert self.processes(run), "No process of the run is on this machine. Run these tests where the nodes are."
+        assert self.processes(run), NO_PROCESS
         run.cancel()
         self.until(lambda: run.state == "cancelled", self.end_s)
         self.until(lambda: not self.processes(run), self.end_s)
@@ -195,11 +211,8 @@ class LauncherConformance:
         """The processes that the agents started end too, and the run can be resumed."""
         run = self.running(self.train())
         self.until(lambda: run.checkpoints, self.start_s)
-        assert self.processes(run), "No process of the run is on this machine. Run these tests where the nodes are."
-        for process in self.processes(run):
-            with contextlib.suppress(psutil.NoSuchProcess):  # the process ended with its agent
-                if "rlnb.node" in process.info["cmdline"]:
-                    process.kill()
+        assert self.processes(run), NO_PROCESS
+        self.kill(run)
         self.until(lambda: run.state in ENDED, self.lost_s)
         assert run.state in ("lost", "failed")
         self.until(lambda: not self.processes(run), self.end_s)

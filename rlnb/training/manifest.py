@@ -15,6 +15,7 @@ from pathlib import Path
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.records.find import run_of
+from rlnb.records.remote import refuse_far
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -114,6 +115,7 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
         newest = init_from.checkpoints.last_whole()
         if newest is None:
             raise RlnbError(f"{init_from.id} ({init_from.state}) has no complete checkpoint to start from.")
+        refuse_far(init_from.record.folder, newest)
         return Origin(checkpoint=str(newest), parent=init_from.id)
     path = Path(init_from).absolute()
     run = run_of(path)

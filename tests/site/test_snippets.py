@@ -113,7 +113,8 @@ def test_every_call_of_rlnb_takes_the_arguments_of_the_page(page: Path) -> None:
 
 
 def test_every_page_with_snippets_is_executed() -> None:
-    tests = Path(__file__).read_text() + (REPO / "tests/cluster/test_guide.py").read_text()
+    files = (Path(__file__), REPO / "tests/cluster/test_guide.py", REPO / "tests/ssh/test_isaaclab.py")
+    tests = "".join(file.read_text() for file in files)
     executed = set(re.findall(r'"((?:docs/|plugins/)?[\w/-]+\.md)"', tests))
     assert {str(page.relative_to(REPO)) for page in PAGES if blocks(page)} <= executed
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from rlnb import CheckError, HostedLauncher, Manifest, Problem, RlnbError
 from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import checks, queries
+from rlnb_dask.queues.via import Queue
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
 Setting: TypeAlias = "str | int | float | bool | Sequence[str] | None"
@@ -43,7 +44,7 @@ ACCOUNT_S = 16.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class QueueLauncher(HostedLauncher):
+class QueueLauncher(HostedLauncher, metaclass=Queue):
     """Runs trainings as jobs of a cluster's queue, through dask-jobqueue.
 
     The site's own ``jobqueue.yaml`` (https://jobqueue.dask.org) supplies every argument that is not given.
@@ -79,6 +80,8 @@ class QueueLauncher(HostedLauncher):
             on Slurm ``"pyxis"``, for which it is a ``.sqsh`` file or ``"registry#image"``.
         dashboard: Whether to serve Dask's own dashboard of a job on this machine's loopback interface (needs bokeh). It
             shows little about a training, and importing it delays each start.
+        via: Login node of the cluster, if the notebook is elsewhere: ``"anna@login"``, or ``rlnb.ssh(...)``. All other
+            settings are those of the cluster, and its folders are not shared with this machine.
     """
 
     module: ClassVar[str] = "rlnb_dask.host"

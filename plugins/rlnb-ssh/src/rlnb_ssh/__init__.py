@@ -1,0 +1,1 @@
+"""Trainings of rlnb on machines that are reached by OpenSSH."""

@@ -1,0 +1,54 @@
+"""The settings of ``rlnb.ssh``, and the command that it makes of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from rlnb_ssh.launcher import Ssh
+
+import rlnb
+from rlnb import Manifest
+
+MANIFEST = Manifest(run_id="run", created="", task=rlnb.Task(id="Echo"), library="echo")
+
+
+def test_the_command_asks_for_nothing_and_quotes_what_runs_there() -> None:
+    argv = Ssh("anna@gpu7", options=["-p", "2222"]).reach(["~/my venv/bin/python", "-m", "a; rm b", "$HOME"])
+    assert argv[0] == "ssh"
+    assert argv[-5:-1] == ["-p", "2222", "--", "anna@gpu7"]
+    assert argv[-1] == "exec ~/'my venv/bin/python' -m 'a; rm b' '$HOME'"
+    assert "BatchMode=yes" in argv
+    assert not any("StrictHostKeyChecking" in word for word in argv), "as the user has configured it"
+
+
+def test_an_equal_launcher_is_made_from_its_settings() -> None:
+    queue = rlnb.LocalLauncher(max_running=2, walltime_s=60)
+    for first in (Ssh("a@b", max_running=2), Ssh("a@b", queue=queue, env={"A": "b"}), Ssh("a@b", options="-4"), Ssh()):
+        settings: Any = json.loads(json.dumps(dict(first.settings)))
+        assert dict(Ssh(**settings).settings) == dict(first.settings)
+    assert Ssh("a@b", queue=queue).wish("check", MANIFEST).data["manifest"]["launcher_settings"] == {  # type: ignore[index, call-overload]
+        "max_running": 2,
+        "walltime_s": 60,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"place": "-oProxyCommand=touch /tmp/x"}, "place='-oProxyCommand"),
+        ({"place": "a@b\nc"}, "is not a name"),
+        ({"place": "a@b", "root": "runs"}, "root='runs' is not an absolute path"),
+        ({"place": "a@b", "python": 3}, "python=3"),
+        ({"place": "a@b", "queue": {"name": "slurm", "settings": {}}, "max_running": 1}, "those of the machine itself"),
+    ],
+)
+def test_odd_settings_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(rlnb.CheckError, match=text):
+        Ssh(**settings)
+
+
+def test_without_a_machine_nothing_starts() -> None:
+    (problem,) = Ssh().check(MANIFEST)
+    assert problem.what == "rlnb.ssh() has no machine."

@@ -1,0 +1,86 @@
+"""A process on the other machine, reached by a command whose standard streams lead there."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import BinaryIO, cast
+
+from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
+
+END_S = 2.0
+"""Seconds that the command has to end once its input is closed."""
+MOST_ERROR = 4000
+"""Most characters of what the command has printed as its error."""
+
+
+class Connection:
+    """A connection to ``python -m rlnb.mirror`` on the other machine; ends with the ``with`` block.
+
+    Args:
+        argv: Command that starts the process there.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe would stay open in what the command leaves behind
+        self._process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,  # an interrupt in a notebook must not end it
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.channel = Channel(cast(BinaryIO, self._process.stdout), cast(BinaryIO, self._process.stdin), after=BEGIN)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    @property
+    def code(self) -> int | None:
+        """Exit status of the command; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(END_S)
+        return None
+
+    @property
+    def error(self) -> str:
+        """What the command has printed as its error."""
+        self._errors.seek(0)
+        return self._errors.read(MOST_ERROR).decode(errors="replace").strip()
+
+    def answer(self, wish: Frame, within_s: float) -> Frame | None:
+        """Return the first frame that follows a request; None if none arrives in time.
+
+        Args:
+            wish: The request.
+            within_s: Seconds to wait.
+
+        Raises:
+            Closed: The connection has ended.
+        """
+        try:
+            self.channel.send(wish)
+        except Closed:
+            self.channel.receive(END_S)  # has what was printed in place of frames
+            raise
+        deadline = time.monotonic() + within_s
+        return self.channel.receive(deadline - time.monotonic())

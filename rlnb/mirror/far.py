@@ -1,0 +1,227 @@
+"""The end of a mirror on the machine where the runs are: it starts their jobs, and sends what changes in a run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlnb import plugins
+from rlnb.errors import RlnbError
+from rlnb.mirror import tree
+from rlnb.mirror.frames import CHUNK, Channel, Frame
+from rlnb.mirror.tree import Entry
+from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
+from rlnb.records.record import JobRecord, RunRecord
+from rlnb.run.jobs import NewJob
+from rlnb.settings import Root
+from rlnb.spec import ENDED, Job, Json, Manifest
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+
+LOOK_S, LONGEST_LOOK_S = 0.25, 1.0
+"""Seconds between two looks at the folder of the run, on a fast file system and on a slow one."""
+LOOK_SHARE = 4.0
+"""Ratio of the time between two looks to that of a look, so that a slow file system is spared."""
+STATES_S = 1.0
+"""Seconds between two reports of the jobs' states, which also show that this process lives."""
+SILENT_S = 60.0
+"""Seconds without a word from the other end after which this process ends."""
+
+
+class Far:
+    """One connection's end on the machine of the run.
+
+    Args:
+        channel: Connection to the other machine.
+        root: Folder of runs on this machine.
+        manifest: The run.
+        have: Size in bytes and time of change of each file that the other machine has.
+    """
+
+    def __init__(self, channel: Channel, root: Root, manifest: Manifest, have: Mapping[str, Json]) -> None:
+        self._channel = channel
+        self._run = RunDir(root.runs / manifest.run_id)
+        _make(self._run, manifest)
+        self._record = RunRecord(self._run.path)
+        self._library = plugins.library(manifest.library)
+        self._sent = {path: (int(size), int(time_ns)) for path, (size, time_ns) in have.items()}  # type: ignore[misc, arg-type, str-unpack]
+        self._list: dict[str, Json] = {}
+        self._states_s = float("-inf")
+
+    def serve(self) -> None:
+        """Do what the other machine wants, and send what changes.
+
+        Raises:
+            Closed: The connection has ended.
+        """
+        pause_s = 0.0
+        while time.monotonic() - self._channel.heard_s < SILENT_S:
+            frame = self._channel.receive(pause_s)
+            while frame is not None:
+                self._do(frame)
+                frame = self._channel.receive(0)
+            begin_s = time.monotonic()
+            states = self._states() if begin_s - self._states_s > STATES_S else None
+            self._send_changes()
+            if states is not None:  # of before the changes: with the end of a job, everything of it has been sent
+                self._channel.send(states)
+                self._states_s = begin_s
+            look_s = time.monotonic() - begin_s
+            pause_s = min(max(LOOK_S, LOOK_SHARE * look_s), LONGEST_LOOK_S)
+
+    # -- what the other machine wants
+
+    def _do(self, frame: Frame) -> None:
+        if frame.kind == "put":
+            _put(self._run, frame)
+        elif frame.kind == "cancel":
+            self._cancel(frame)
+        elif frame.kind == "start":
+            try:
+                self._start(frame)
+            except (RlnbError, OSError) as exc:
+                self._channel.send(Frame(kind="refused", path=frame.path, data={"error": str(exc)}))
+
+    def _job(self, name: str) -> JobDir:
+        if not tree.is_inside(name) or "/" in name:
+            raise RlnbError(f"{name!r} is not the name of a job.")
+        return JobDir(self._run.jobs_folder / name)
+
+    def _start(self, frame: Frame) -> None:
+        """Start a job, unless an earlier connection has.
+
+        Raises:
+            RlnbError: The job cannot be started.
+            OSError: The same, because of the file system.
+        """
+        folder = self._job(frame.path)
+        if files.there(folder.handle) or files.there(folder.running()):
+            return
+        record = from_json(Job, frame.data, ignore_unknown=True)
+        options = {name: str(self._run.path / str(path)) for name, path in record.options.items() if _is_copy(path)}
+        job = dataclasses.replace(record, options={**record.options, **options})
+        if job.after and (other := self._job(job.after).successor_name()) not in ("", frame.path):
+            raise RlnbError(f"The training goes on already, as job {other}.")
+        manifest = self._record.manifest
+        new = NewJob(run_path=self._run.path, manifest=manifest, job=job, launcher=plugins.launcher_of(manifest))
+        files.make_folder(folder.path)
+        if job.after:
+            files.write_once(self._job(job.after).successor, {"job": frame.path, "time": files.now()})
+        for name, content in new.records(frame.path).items():
+            assert name in (JOB, COMMAND)
+            files.write_once(folder.path / name, content)
+        new.start(folder, warm=False, undo=lambda: None)
+
+    def _cancel(self, frame: Frame) -> None:
+        """Ask a job to end, and take it out of a queue in which it waits."""
+        folder = self._job(frame.path)
+        if not folder.path.is_dir() or not files.write_once(folder.cancel, frame.data):
+            return
+        if (handle := JobRecord(folder, self._record.manifest.launcher).handle) is not None:
+            with contextlib.suppress(RlnbError):  # the agent ends the job, or its queue is away
+                plugins.launcher_of(self._record.manifest).cancel(handle, folder.path)
+
+    # -- what it is told
+
+    def _states(self) -> Frame:
+        """Return the state of each job, whether it goes on, and why it waits."""
+        states: dict[str, Json] = {}
+        for job in self._record.jobs:
+            state, waits = job.state(), job.waits
+            over = state in ENDED and not job.goes_on()
+            states[job.folder.path.name] = {"state": state, "over": over, "waits": waits.what if waits else ""}
+        return Frame(kind="states", data=states)
+
+    def _send_changes(self) -> None:
+        entries = tree.scan(self._run, self._library)
+        for path, entry in entries.items():
+            if entry.way != "list":
+                with contextlib.suppress(FileNotFoundError, RlnbError):  # removed since
+                    self._send_change(path, entry)
+        for path in [path for path in self._sent if path not in entries]:
+            del self._sent[path]
+            if tree.PASSING.fullmatch(path):
+                self._channel.send(Frame(kind="gone", path=path))
+        sizes: dict[str, Json] = {path: entry.size for path, entry in entries.items() if entry.way == "list"}
+        if sizes != self._list or self._states_s == float("-inf"):
+            self._channel.send(Frame(kind="list", data=sizes))
+            self._list = sizes
+
+    def _send_change(self, path: str, entry: Entry) -> None:
+        size, mtime_ns = self._sent.get(path, (-1, 0))
+        same = size == entry.size if entry.way == "grow" else (size, mtime_ns) == (entry.size, entry.mtime_ns)
+        if same or (entry.way == "once" and size >= 0):
+            return
+        begin = size if entry.way == "grow" and 0 <= size < entry.size else 0
+        with files.open_regular(self._run.path / path) as file:
+            status = os.fstat(file.fileno())
+            end = entry.size if entry.way == "grow" else status.st_size
+            change = Frame(kind=entry.way, path=path, total=end, mtime_ns=status.st_mtime_ns)
+            if begin == end:
+                self._channel.send(change)
+            for offset, body in tree.chunks(file, begin, end, CHUNK):
+                self._channel.send(dataclasses.replace(change, offset=offset, body=body))
+        self._sent[path] = end, status.st_mtime_ns
+
+
+def _is_copy(path: Json) -> bool:
+    """Return whether an option is the path of a checkpoint that was copied here for the job."""
+    return isinstance(path, str) and path.startswith("init/") and tree.is_inside(path)
+
+
+def _make(run: RunDir, manifest: Manifest) -> None:
+    """Make the folder of a run, unless an earlier connection has."""
+    files.make_folder(run.jobs_folder)
+    files.make_folder(run.logs)
+    if manifest.script:  # its original is on the other machine
+        copy = run.source / Path(manifest.script[0]).name
+        manifest = dataclasses.replace(manifest, script=(str(copy), *manifest.script[1:]))
+    files.write_once(run.manifest, manifest, limit_bytes=files.RECORD_BYTES)
+
+
+def _put(run: RunDir, frame: Frame) -> None:
+    """Write a part of a file; the file appears as a whole with its last part.
+
+    Raises:
+        RlnbError: The path leads out of the folder of the run.
+        OSError: The file cannot be written.
+    """
+    if not tree.is_inside(frame.path):
+        raise RlnbError(f"{frame.path!r} is not a path below the folder of a run.")
+    path = run.path / frame.path
+    part = path.with_name(f".{path.name}.part")
+    files.make_folder(path.parent)
+    mode = os.O_WRONLY | os.O_CREAT | (0 if frame.offset else os.O_TRUNC)
+    with open(os.open(part, mode, files.FILE_MODE), "wb") as file:
+        file.seek(frame.offset)
+        file.write(frame.body)
+    if frame.offset + len(frame.body) == frame.total:
+        part.replace(path)
+
+
+def send_file(channel: Channel, run: RunDir, path: str, offset: int) -> None:
+    """Send a file of a run.
+
+    Args:
+        channel: Connection to the other machine.
+        run: The run.
+        path: Path of the file below the folder of the run.
+        offset: Number of bytes that the other machine has.
+
+    Raises:
+        RlnbError: The path leads out of the folder of the run, or to something else than a file.
+        OSError: The file does not exist, or cannot be read.
+    """
+    if not tree.is_inside(path):
+        raise RlnbError(f"{path!r} is not a path below the folder of a run.")
+    with files.open_regular(run.path / path) as file:
+        status = os.fstat(file.fileno())
+        frame = Frame(kind="part", path=path, total=status.st_size, mtime_ns=status.st_mtime_ns)
+        if offset >= status.st_size:
+            channel.send(dataclasses.replace(frame, offset=status.st_size))
+        for begin, body in tree.chunks(file, offset, status.st_size, CHUNK):
+            channel.send(dataclasses.replace(frame, offset=begin, body=body))

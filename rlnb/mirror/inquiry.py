@@ -1,0 +1,53 @@
+"""The check of a run on the machine where it would be started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from rlnb import plugins
+from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.mirror.frames import Frame
+from rlnb.settings import Root
+from rlnb.spec import Json, Manifest
+from rlnb.version import __version__
+
+
+def answer(root: Root, manifest: Manifest) -> Frame:
+    """Return the versions of this machine, and every problem that the run would have here.
+
+    Args:
+        root: Folder of runs on this machine.
+        manifest: The run, with its launcher on this machine.
+    """
+    problems: list[Json] = [{"what": str(problem.what), "fix": str(problem.fix)} for problem in _find(root, manifest)]
+    return Frame(kind="answer", data={"python": sys.executable, "versions": dict(versions()), "problems": problems})
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of rlnb and of the packages of its plugins, by name."""
+    packages = (entry.dist for entry in metadata.entry_points(group="rlnb"))
+    return {"rlnb": __version__, **{package.name: package.version for package in packages if package is not None}}
+
+
+def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
+    existing = next(folder for folder in (root.path, *root.path.parents) if os.path.exists(folder))
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        fix = "Use root= with a folder of yours on that machine."
+        yield Problem(what=f"the folder {root.path} cannot be written.", fix=fix)
+    assets = manifest.asset_root
+    if assets and "://" not in assets and not Path(assets).expanduser().is_dir():
+        yield Problem(what=f"asset_root={assets!r} is not a folder.", fix="Use a folder of that machine, or None.")
+    try:
+        plugins.library(manifest.library)
+    except RlnbError as exc:
+        yield Problem(what=str(exc), fix="Install the library's plugin on that machine.")
+    try:
+        yield from plugins.make_launcher(manifest.launcher, manifest.launcher_settings).check(manifest)
+    except CheckError as exc:
+        yield from exc.problems
+    except RlnbError as exc:
+        yield Problem(what=str(exc))

@@ -1,0 +1,269 @@
+"""Base for launchers whose jobs run on another machine, which shares no folder with this one."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rlnb.contracts import RUN_VARIABLES, Launcher
+from rlnb.errors import Problem, RlnbError
+from rlnb.launch.local import LocalLauncher
+from rlnb.mirror.connection import Connection
+from rlnb.mirror.copying import copy
+from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.inquiry import versions
+from rlnb.mirror.near import handle
+from rlnb.records import remote
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.record import RunRecord
+from rlnb.records.remote import Remote
+from rlnb.spec import Json, Manifest
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+CHECK_S = 60.0
+"""Seconds within which the other machine has to answer whether it can start a run."""
+LOG = "mirror.log"
+"""File in the folder of a job with the output of the process that mirrors its run."""
+START_S = 10.0
+"""Seconds before the process that mirrors a run is started again, if it has not taken its lock."""
+
+
+class RemoteLauncher(ABC):
+    """Base of launchers whose jobs run on another machine, reached by a command, without a shared folder.
+
+    The folder of a run lives there, and is mirrored here by a process that outlives the kernel. There, the jobs are
+    started by a launcher of that machine: the local one, or that of its queue. A subclass says how the machine is
+    reached. ``rlnb-ssh`` is the example.
+
+    Args:
+        place: Name of the other machine, as its user writes it.
+        python: Interpreter there, which has rlnb and the plugins of the runs.
+        root: Folder of runs there; ``~`` is the home there.
+        queue: Launcher of that machine, as ``{"name": ..., "settings": ...}``; None starts the jobs there itself.
+        env: Environment variables of the jobs, in addition to those of that machine.
+    """
+
+    name: ClassVar[str]
+    max_running: ClassVar[None] = None
+    """The other machine has a queue of its own."""
+    walltime_s: ClassVar[None] = None
+    """The other machine's launcher has the walltime."""
+    _started: ClassVar[dict[Path, tuple[float, subprocess.Popen[bytes]]]] = {}
+    """When this process started the mirror of a run, by the run's folder, and the mirror."""
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        python: str,
+        root: str,
+        queue: Mapping[str, Json] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.place, self.python, self.root = place, python, root
+        self.env = dict(env or {})
+        self._queue = dict(queue) if queue else None
+
+    # -- what a subclass says
+
+    @abstractmethod
+    def reach(self, argv: Sequence[str]) -> Sequence[str]:
+        """Return the command of this machine that runs a command on the other one, with connected standard streams.
+
+        Args:
+            argv: Program and arguments there. A program that begins with ``~/`` is below the home.
+        """
+
+    @abstractmethod
+    def problem(self, code: int | None, error: str) -> Problem:
+        """Return why the other machine cannot be reached, and what to do.
+
+        Args:
+            code: Exit status of the command; None if it still runs.
+            error: What it has printed as its error, or the last words of the connection.
+        """
+
+    # -- the launcher as rlnb sees it
+
+    @property
+    def queue(self) -> Launcher | None:
+        """Launcher of the other machine; None is its local one."""
+        from rlnb import plugins
+
+        if self._queue is None:
+            return None
+        settings = self._queue.get("settings")
+        return plugins.make_launcher(str(self._queue["name"]), settings if isinstance(settings, Mapping) else {})
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that each training gets."""
+        return self.queue.nodes if self.queue else 1
+
+    @property
+    def nproc_per_node(self) -> int | None:
+        """Ranks on each node if a training sets no number; None is one."""
+        return self.queue.nproc_per_node if self.queue else None
+
+    @property
+    def settings(self) -> Mapping[str, Json]:
+        """Arguments that make an equal launcher."""
+        return {"place": self.place, "python": self.python, "root": self.root, "queue": self._queue, "env": self.env}
+
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
+        """Return every reason why the other machine cannot start the run, within a minute."""
+        try:
+            with Connection(self.argv()) as connection:
+                try:
+                    answer = connection.answer(self.wish("check", manifest), CHECK_S)
+                except Closed as exc:
+                    return [self.problem(connection.code, connection.error or str(exc))]
+        except OSError as exc:
+            return [self.problem(127, str(exc))]
+        if answer is None:
+            return [self.problem(None, f"no answer within {CHECK_S:.0f} s")]
+        if answer.kind == "failed":
+            return [Problem(what=f"{self.place}: {answer.data.get('error')}")]
+        return [*self._differences(answer), *self._problems(answer)]
+
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
+        """Start the process that mirrors the run of a job; it sends the job to the other machine."""
+        run = run_dir_of(job_dir)
+        if remote.remote_of(run) is None:
+            remote.write(run, Remote(place=self.place))
+        self._start_mirror(job_dir)
+        return handle()
+
+    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
+        """Return whether the job goes on; None on a machine that does not mirror it. Asks only this machine.
+
+        If the process that mirrors the run is gone, as after a restart of this machine, it is started again.
+        """
+        if files.there(remote.settled(JobDir(job_dir))):
+            return False
+        if handle.get("host") != socket.gethostname():
+            return None
+        run = run_dir_of(job_dir)
+        begun_s, earlier = self._started.get(run.path, (float("-inf"), None))
+        is_new = time.monotonic() - begun_s < START_S
+        if earlier is not None and (earlier.poll() or 0) > 0 and files.there(job_dir / LOG):
+            files.warn_once(f"The mirror of {run.path.name} has ended: {files.tail(job_dir / LOG, 1)}")
+        if not is_new and not is_locked(run):
+            self._start_mirror(job_dir)
+        return True
+
+    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
+        """See to it that the request to cancel reaches the other machine."""
+        self.alive(handle, job_dir)
+
+    def beside(self, argv: Sequence[str], job_dir: Path) -> Sequence[str]:
+        """Return the command of this machine that runs a command beside the job's folder, with connected streams.
+
+        Args:
+            argv: Program and arguments with this machine's interpreter and folders, which become those of the other.
+            job_dir: Folder of the job here.
+        """
+        run = run_dir_of(job_dir)
+        far = f"{self.root.rstrip('/')}/runs/{run.path.name}"
+        arguments = [word.replace(str(run.path), far) for word in argv]
+        return self.reach([self.python if word == sys.executable else word for word in arguments])
+
+    # -- the other machine
+
+    def argv(self) -> Sequence[str]:
+        """Return the command of this machine that starts the other end of a mirror."""
+        return self.reach([*shlex.split(self.python), "-P", "-m", "rlnb.mirror"])
+
+    def reason(self, code: int | None, error: str) -> str:
+        """Return why the other machine cannot be reached, in one line."""
+        return str(self.problem(code, error).what)
+
+    def wish(self, kind: str, manifest: Manifest, data: Mapping[str, Json] | None = None) -> Frame:
+        """Return the first frame of a connection.
+
+        Args:
+            kind: ``"check"``, ``"serve"`` or ``"fetch"``.
+            manifest: The run.
+            data: Further values.
+        """
+        queue = self.queue
+        name, settings = (queue.name, queue.settings) if queue else (LocalLauncher.name, {})
+        far = dataclasses.replace(manifest, launcher=name, launcher_settings=settings)
+        env = {name: os.environ[name] for name in RUN_VARIABLES if name in os.environ} | self.env
+        return Frame(kind=kind, data={"root": self.root, "manifest": to_json(far), "env": env, **(data or {})})
+
+    def fetch(self, run_dir: Path, names: Sequence[str]) -> None:
+        """Copy files of a run here. A copy that was interrupted goes on where it ended.
+
+        Args:
+            run_dir: Folder of the run here.
+            names: Paths of the files below the folder of the run.
+
+        Raises:
+            RlnbError: The other machine cannot be reached, or has no such file.
+        """
+        manifest = RunRecord(run_dir).manifest
+        for name in names:
+            wish = dataclasses.replace(self.wish("fetch", manifest), path=name)
+            with Connection(self.argv()) as connection:
+                try:
+                    copy(connection.channel, RunDir(run_dir), wish)
+                except Closed as exc:
+                    what = self.reason(connection.code, connection.error or str(exc))
+                    raise RlnbError(f"{name} could not be copied: {what} Call it again: the copy goes on.") from exc
+
+    def _differences(self, answer: Frame) -> Sequence[Problem]:
+        """Return a problem for each package of rlnb whose version differs, or that is not there."""
+        theirs = answer.data.get("versions")
+        theirs = theirs if isinstance(theirs, Mapping) else {}
+        ours = versions()
+        odd = [name for name in ours if theirs.get(name) not in (ours[name], None)]
+        python = answer.data.get("python")
+        fix = f"Install the same versions there, into {python}."
+        return [
+            Problem(what=f"{self.place} has {name} {theirs[name]}, and this machine {ours[name]}.", fix=fix)
+            for name in odd
+        ]
+
+    def _problems(self, answer: Frame) -> Iterator[Problem]:
+        """Yield the problems that the other machine has found."""
+        entries = answer.data.get("problems")
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, Mapping):
+                yield Problem(what=f"{self.place}: {entry.get('what', '')}", fix=str(entry.get("fix", "")))
+
+    def _start_mirror(self, job_dir: Path) -> None:
+        """Start a process that mirrors the run of a job. It ends at once if there is one."""
+        log = job_dir / LOG
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.FILE_MODE), "ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rlnb.mirror.host", str(job_dir)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._started[run_dir_of(job_dir).path] = time.monotonic(), process
+
+
+def is_locked(run: RunDir) -> bool:
+    """Return whether a process mirrors a run."""
+    try:
+        with open(remote.lock_of(run), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,249 @@
+"""The end of a mirror on this machine: it writes what arrives into the folder of the run, and sends what is new."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlnb.mirror import tree
+from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
+from rlnb.records import remote
+from rlnb.records.layout import JOBS, JobDir, RunDir
+from rlnb.records.remote import Remote
+from rlnb.run.hosted_job import HostedJob
+from rlnb.spec import Job, Json, Library
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.walk import files_below
+
+
+class Near:
+    """The folder of a run here, whose original is on another machine.
+
+    Args:
+        run: Folder of the run.
+        library: Library of the run.
+        place: Name of the other machine.
+    """
+
+    def __init__(self, run: RunDir, library: Library, place: str) -> None:
+        self._run, self._library, self._place = run, library, place
+        self._jobs: dict[str, HostedJob] = {}
+        self._done: dict[Path, tuple[int, int]] = {}
+        """Inode and time of change of each file that was sent on this connection."""
+        self._started: set[str] | None = None
+        """Jobs that have been started on the other machine; None until it has said so on this connection."""
+
+    # -- the jobs
+
+    def open_jobs(self) -> list[JobDir]:
+        """Return the jobs that have not ended on the other machine, or of which something is still there."""
+        return [job for job in self._run.jobs() if files.there(job.command) and not files.there(remote.settled(job))]
+
+    def hosted(self, job: JobDir) -> HostedJob:
+        """Return a job, to record why it waits and how it ended."""
+        if job.path.name not in self._jobs:
+            job.waits.unlink(missing_ok=True)  # of an earlier process
+            self._jobs[job.path.name] = HostedJob(job.path)
+        return self._jobs[job.path.name]
+
+    def beat(self, waits: str) -> None:
+        """Show that this process lives, and why jobs wait.
+
+        Args:
+            waits: Why there is no connection; empty while there is one.
+        """
+        for job in self.open_jobs():
+            self.hosted(job).beat()
+            if waits:
+                self.hosted(job).waits(waits + ("; the job goes on there" if files.there(remote.sent(job)) else ""))
+
+    def end_unsent(self) -> None:
+        """End the jobs that were cancelled before they left this machine."""
+        for job in self.open_jobs():
+            if files.there(job.cancel) and not files.there(remote.sent(job)):
+                self._end(job, "cancelled", f"cancelled before it was sent to {self._place}")
+
+    def _end(self, job: JobDir, outcome: str, error: str) -> None:
+        self.hosted(job).end("cancelled" if outcome == "cancelled" else "failed", error)
+        self._settle(job)
+
+    def _settle(self, job: JobDir) -> None:
+        self.hosted(job).waits("")
+        files.write_once(remote.settled(job), {"time": files.now()})
+
+    # -- what leaves
+
+    def have(self) -> dict[str, Json]:
+        """Return size and time of change of every file that is here, by path."""
+        entries = {}
+        for path in files_below(self._run.path):
+            name = path.relative_to(self._run.path).as_posix()
+            if tree.way_of(name, self._library) not in (None, "list"):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    entries[name] = [status.st_size, status.st_mtime_ns]
+        return dict(entries)
+
+    def begin(self) -> None:
+        """Forget what was sent, for a new connection."""
+        self._done.clear()
+        self._started = None
+
+    def send(self, channel: Channel) -> None:
+        """Send jobs that have not started, cancellations and requests for pictures, as far as they are new.
+
+        Raises:
+            Closed: The connection has ended.
+        """
+        for job in self.open_jobs():
+            if not files.there(remote.sent(job)):
+                if not files.there(job.cancel):
+                    self._start(channel, job)
+            elif self._started is not None and job.path.name not in self._started and self._is_new(job.path):
+                self._start(channel, job)  # an earlier connection has ended before the job arrived
+            if self._is_new(job.cancel):
+                data = files.read_json(job.cancel) or {}
+                channel.send(Frame(kind="cancel", path=job.path.name, data=data))
+            self._send_new(channel, job.flight_request)
+        self._send_new(channel, self._run.wanted)
+
+    def _is_new(self, path: Path) -> bool:
+        """Return whether a file exists and has changed since the last call."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        mark = (status.st_ino, 0 if path.is_dir() else status.st_mtime_ns)
+        if self._done.get(path) == mark:
+            return False
+        self._done[path] = mark
+        return True
+
+    def _send_new(self, channel: Channel, path: Path) -> None:
+        if self._is_new(path):
+            with contextlib.suppress(OSError):  # removed since
+                self._put(channel, path, path.relative_to(self._run.path).as_posix())
+
+    def _start(self, channel: Channel, job: JobDir) -> None:
+        """Send a job and what it needs."""
+        record = from_json(Job, files.read_json(job.job) or {}, ignore_unknown=True)
+        options = dict(record.options)
+        try:
+            if job.kind == "train":
+                for path in files_below(self._run.source):
+                    self._put(channel, path, path.relative_to(self._run.path).as_posix())
+            for name in ("checkpoint", "init_from"):
+                file = options.get(name)
+                if isinstance(file, str) and os.path.isabs(file):
+                    options[name] = f"init/{Path(file).name}"
+                    self._put(channel, Path(file), f"init/{Path(file).name}")
+        except OSError as exc:
+            self._end(job, "failed", f"{exc.filename} cannot be sent to {self._place}: {exc.strerror or exc}")
+            return
+        files.write_once(remote.sent(job), {"time": files.now()})
+        self._is_new(job.path)
+        wish = dataclasses.replace(record, options=options)
+        channel.send(Frame(kind="start", path=job.path.name, data=to_json(wish)))
+
+    def _put(self, channel: Channel, path: Path, name: str) -> None:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if not size:
+                channel.send(Frame(kind="put", path=name))
+            for offset, body in tree.chunks(file, 0, size, CHUNK):
+                channel.send(Frame(kind="put", path=name, offset=offset, total=size, body=body))
+
+    # -- what arrives
+
+    def receive(self, frame: Frame) -> None:
+        """Write what has arrived.
+
+        Raises:
+            Closed: The frame does not fit what is here, so that the connection has to begin anew.
+            OSError: A file cannot be written.
+        """
+        if frame.kind in ("grow", "whole", "once"):
+            self._write(frame)
+        elif frame.kind == "list":
+            sizes = {path: size for path, size in frame.data.items() if tree.is_inside(path) and isinstance(size, int)}
+            remote.write(self._run, Remote(place=self._place, files=sizes))
+        elif frame.kind == "gone" and tree.PASSING.fullmatch(frame.path):
+            (self._run.path / frame.path).unlink(missing_ok=True)
+        elif frame.kind == "states":
+            self._follow(frame.data)
+        elif frame.kind == "refused":
+            for job in self.open_jobs():
+                if job.path.name == frame.path:
+                    self._end(job, "failed", str(frame.data.get("error", "")))
+        elif frame.kind == "failed":
+            raise Closed(str(frame.data.get("error", "")))
+
+    def _follow(self, states: Mapping[str, Json]) -> None:
+        """Take over which jobs have been started there, why they wait, and which have ended."""
+        entries = {name: entry for name, entry in states.items() if isinstance(entry, Mapping)}
+        self._started = {name for name, entry in entries.items() if entry.get("state") != "created"}
+        for job in self.open_jobs():
+            if (entry := entries.get(job.path.name)) is not None:
+                self.hosted(job).waits(str(entry.get("waits", "")))
+                if entry.get("over"):
+                    self._settle(job)
+
+    def _write(self, frame: Frame) -> None:
+        if tree.way_of(frame.path, self._library) in (None, "list"):
+            raise Closed(f"{frame.path!r} is no file of a run that is copied")
+        if not self._run.path.is_dir():
+            raise Closed(f"{self._run.path} was removed")
+        path = self._run.path / frame.path
+        self._make_job(frame.path)
+        files.make_folder(path.parent)
+        if frame.kind == "grow":
+            _append(path, frame)
+            return
+        part = path.with_name(f".{path.name}.part")
+        mode = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (0 if frame.offset else os.O_TRUNC)
+        with open(os.open(part, mode, files.FILE_MODE), "wb") as file:
+            file.seek(frame.offset)
+            file.write(frame.body)
+        if frame.offset + len(frame.body) == frame.total:
+            os.utime(part, ns=(frame.mtime_ns, frame.mtime_ns))
+            if frame.kind == "once" and files.there(path):  # this machine was first
+                part.unlink()
+            else:
+                part.replace(path)
+
+    def _make_job(self, path: str) -> None:
+        """Make the folder of a job that has begun on the other machine, as after an interruption."""
+        parts = path.split("/")
+        if len(parts) < 3 or parts[0] != JOBS or (self._run.jobs_folder / parts[1]).exists():
+            return
+        job = JobDir(self._run.jobs_folder / parts[1])
+        files.make_folder(job.path)
+        files.write_once(remote.sent(job), {"time": files.now()})
+        files.write_once(job.handle, handle())
+
+
+def handle() -> dict[str, Json]:
+    """Return the handle of a job that this machine mirrors."""
+    return {"host": socket.gethostname()}
+
+
+def _append(path: Path, frame: Frame) -> None:
+    """Write what was added to a file.
+
+    Raises:
+        Closed: The file here has less than what comes before.
+    """
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.FILE_MODE), "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if frame.offset > size:
+            raise Closed(f"{path.name} has {size} bytes here, and more is needed")
+        if frame.offset < size:
+            file.truncate(frame.offset)
+            file.seek(frame.offset)
+        file.write(frame.body)
+    os.utime(path, ns=(frame.mtime_ns, frame.mtime_ns))

@@ -1,0 +1,118 @@
+"""Which files of a run travel from the machine where it runs, and how."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Literal, TypeAlias
+
+from rlnb.errors import RlnbError
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir, is_match
+from rlnb.spec import Library
+from rlnb.storage import files
+from rlnb.storage.walk import files_below
+
+Way: TypeAlias = Literal["grow", "whole", "once", "list"]
+"""How a file travels: by what is added to it, as a whole whenever it changes, once, or only by name and size."""
+MOST_BYTES = 1 << 26
+"""Largest file that travels by itself, in bytes."""
+STAYS = frozenset({"source", "notes", "manifest.json", "remote.json", "init"})
+"""Folders and files of a run that only one of the two machines reads, by their first name."""
+RECORDS = re.compile(rf"{JOBS}/\d+-[a-z]+/[\w-]+\.json")
+RESULT = "result.json"
+ONCE = frozenset({JOB, COMMAND, RESULT, "started.json", "cancel.json", "successor.json", "closed.json"})
+"""Records of a job that are written once, here or there."""
+OWN = frozenset({HANDLE, "waits.json", "settled.json", "sent.json", "mirror.log"})
+"""Files of a job that each machine has for itself."""
+PASSING = re.compile(rf"{JOBS}/\d+-[a-z]+/node\d+\.silent")
+"""Marks that exist only as long as something lasts."""
+GROWS = re.compile(r"tfevents|\.log$|\.jsonl$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A file of a run."""
+
+    way: Way
+    size: int
+    """Bytes."""
+    mtime_ns: int
+
+
+def way_of(path: str, library: Library) -> Way | None:
+    """Return how a file travels; None if it stays where it is.
+
+    Args:
+        path: Path of the file below the folder of the run.
+        library: Library of the run, which names its checkpoints.
+    """
+    parts = PurePosixPath(path).parts
+    name = parts[-1] if parts else ""
+    if not is_inside(path) or parts[0] in STAYS or any(part.startswith(".") for part in parts):
+        return None
+    if parts[0] == "view":
+        return "whole" if path == "view/frame.npz" else None
+    if parts[0] == JOBS and (name in OWN or name.endswith(".alive")):
+        return None
+    if GROWS.search(name):
+        return "grow"
+    if parts[0] == "logs" and is_match(str(PurePosixPath(*parts[1:])), library.checkpoint_glob):
+        return "list"
+    return "once" if RECORDS.fullmatch(path) and name in ONCE else "whole"
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path from another machine leads to a place below the folder of the run."""
+    parts = path.split("/")
+    return path.isprintable() and "\\" not in path and all(part not in ("", ".", "..") for part in parts)
+
+
+def scan(run: RunDir, library: Library) -> dict[str, Entry]:
+    """Return the files of a run that travel, by path below its folder. The results of jobs come last.
+
+    Thus, with the result of a job, everything that was written before it has arrived.
+    """
+    results = [job.result for job in run.jobs() if files.there(job.result)]
+    paths = [path for path in files_below(run.path) if path.name != RESULT]
+    entries = {path.relative_to(run.path).as_posix(): _entry(run, path, library) for path in (*paths, *results)}
+    return {path: entry for path, entry in entries.items() if entry is not None}
+
+
+def _entry(run: RunDir, path: Path, library: Library) -> Entry | None:
+    way = way_of(path.relative_to(run.path).as_posix(), library)
+    if way is None:
+        return None
+    try:
+        if way != "grow":
+            status = os.lstat(path)
+            if not os.path.isfile(path) or os.path.islink(path):
+                return None
+        else:
+            with files.open_regular(path) as file:  # a shared file system is exact once a file is opened
+                status = os.fstat(file.fileno())
+    except (OSError, RlnbError):
+        return None
+    if way in ("whole", "once") and status.st_size > MOST_BYTES:
+        way = "list"
+    return Entry(way=way, size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def chunks(file: BinaryIO, offset: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the parts of a file, each with its position.
+
+    Args:
+        file: The file.
+        offset: Position of the first part, in bytes.
+        end: Position after the last part.
+        size: Most bytes of a part.
+    """
+    file.seek(offset)
+    while offset < end:
+        body = file.read(min(size, end - offset))
+        if not body:
+            return
+        yield offset, body
+        offset += len(body)

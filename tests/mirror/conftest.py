@@ -1,0 +1,29 @@
+"""Fixtures for the tests of this folder: another machine, which is another folder of this one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+
+DOOR = Path(__file__).parents[1] / "rig" / "door"
+
+
+@pytest.fixture
+def door(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Provide a launcher whose runs live in another folder, in this process and in those that it starts."""
+    monkeypatch.syspath_prepend(str(DOOR))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(DOOR), os.environ.get("PYTHONPATH", "")]))
+    plugins.manager.cache_clear()
+    place = tmp_path / "door"
+    place.mkdir()
+    try:
+        yield rlnb.door(str(place), root=str(tmp_path / "far"))
+    finally:
+        plugins.manager.cache_clear()

@@ -1,0 +1,151 @@
+"""The other end of a mirror starts jobs once, and sends what has changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.mirror import far as module
+from rlnb.mirror.far import Far, send_file
+from rlnb.mirror.frames import Channel, Closed, Frame
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.settings import Root
+from rlnb.spec import Job, Manifest, Task
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+MANIFEST = Manifest(
+    run_id="run", created="2026-01-01T00:00:00.000+00:00", task=Task(id="Echo"), library="echo", max_iterations=1
+)
+
+
+class Other:
+    """The other end, as a channel that keeps what is sent and gives what is wanted."""
+
+    def __init__(self) -> None:
+        self.sent: list[Frame] = []
+        self.wishes: list[Frame] = []
+        self.heard_s = time.monotonic()
+
+    def send(self, frame: Frame) -> None:
+        self.sent.append(frame)
+
+    def receive(self, timeout_s: float) -> Frame | None:
+        if self.wishes:
+            return self.wishes.pop(0)
+        if timeout_s and self.sent:
+            raise Closed("enough")
+        return None
+
+    def paths(self, kind: str) -> list[str]:
+        return [frame.path for frame in self.sent if frame.kind == kind]
+
+
+def serve(tmp_path: Path, *wishes: Frame, have: Any = None, manifest: Manifest = MANIFEST) -> Other:
+    """Return the other end after one round."""
+    other = Other()
+    other.wishes = [*wishes]
+    with pytest.raises(Closed):
+        Far(other, Root(tmp_path), manifest, have or {}).serve()  # type: ignore[arg-type]
+    return other
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    serve(tmp_path)
+    return RunDir(tmp_path / "runs" / "run")
+
+
+def test_only_what_the_other_end_lacks_is_sent(tmp_path: Path, run: RunDir) -> None:
+    events, config = run.logs / "events.out.tfevents.1", run.logs / "agent.yaml"
+    events.write_bytes(b"0123456789")
+    config.write_bytes(b"a: 1")
+    assert {*serve(tmp_path).paths("grow")} == {"logs/events.out.tfevents.1"}
+    status = config.stat()
+    have = {"logs/events.out.tfevents.1": [4, 0], "logs/agent.yaml": [4, status.st_mtime_ns]}
+    other = serve(tmp_path, have=have)
+    assert [(frame.path, frame.offset, frame.body) for frame in other.sent if frame.body] == [
+        ("logs/events.out.tfevents.1", 4, b"456789")
+    ]
+    other = serve(tmp_path, have={**have, "logs/events.out.tfevents.1": [99, 0], "logs/agent.yaml": [4, 7]})
+    assert {(frame.path, frame.offset) for frame in other.sent if frame.body} == {
+        ("logs/events.out.tfevents.1", 0),
+        ("logs/agent.yaml", 0),
+    }
+
+
+def test_checkpoints_are_listed_and_states_come_last(tmp_path: Path, run: RunDir) -> None:
+    (run.logs / "model_4.json").write_bytes(b"{}")
+    (run.jobs_folder / "0-train").mkdir()
+    other = serve(tmp_path)
+    assert [frame.data for frame in other.sent if frame.kind == "list"] == [{"logs/model_4.json": 2}]
+    assert other.sent[-1].kind == "states"
+    assert other.sent[-1].data == {"0-train": {"state": "created", "over": False, "waits": ""}}
+
+
+def test_a_file_that_was_put_appears_as_a_whole(tmp_path: Path, run: RunDir) -> None:
+    serve(tmp_path, Frame(kind="put", path="source/t.py", body=b"ab", total=4))
+    assert not (run.source / "t.py").exists()
+    serve(tmp_path, Frame(kind="put", path="source/t.py", offset=2, body=b"cd", total=4))
+    assert (run.source / "t.py").read_bytes() == b"abcd"
+    with pytest.raises(rlnb.RlnbError, match="not a path below"):
+        serve(tmp_path, Frame(kind="put", path="../t.py", body=b"ab", total=2))
+
+
+def test_a_job_is_started_once_with_the_launcher_of_this_machine(root: Path) -> None:
+    start = Frame(kind="start", path="0-train", data=to_json(Job(kind="train", options={"init_from": "init/m.json"})))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7, "argv": command.argv})
+        other = serve(root, start, start)
+    folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
+    assert other.paths("refused") == []
+    assert (files.read_json(folder.handle) or {})["pid"] == 7
+    argv = (files.read_json(folder.command) or {})["argv"]
+    assert argv[-2:] == [str(root / "runs" / "run"), str(folder.path)]  # type: ignore[index]
+    assert (files.read_json(folder.job) or {})["options"] == {"init_from": str(root / "runs" / "run" / "init/m.json")}
+
+
+def test_a_job_that_cannot_be_started_is_refused_with_the_reason(tmp_path: Path) -> None:
+    start = Frame(kind="start", path="0-train", data=to_json(Job(kind="train")))
+    other = serve(tmp_path, start, manifest=dataclasses.replace(MANIFEST, launcher="none"))
+    (refused,) = [frame for frame in other.sent if frame.kind == "refused"]
+    assert (refused.path, "No launcher named 'none'" in str(refused.data["error"])) == ("0-train", True)
+
+
+def test_a_training_that_goes_on_already_is_not_continued_twice(tmp_path: Path, run: RunDir) -> None:
+    (run.jobs_folder / "0-train").mkdir()
+    files.write_once(JobDir(run.jobs_folder / "0-train").successor, {"job": "1-train"})
+    start = Frame(kind="start", path="2-train", data=to_json(Job(kind="train", after="0-train")))
+    (refused,) = [frame for frame in serve(tmp_path, start).sent if frame.kind == "refused"]
+    assert refused.data["error"] == "The training goes on already, as job 1-train."
+    assert not (run.jobs_folder / "2-train").exists()
+
+
+def test_the_script_of_a_run_is_its_copy(tmp_path: Path) -> None:
+    serve(tmp_path, manifest=dataclasses.replace(MANIFEST, script=("/home/anna/train.py", "--fast")))
+    manifest = files.read_json(tmp_path / "runs" / "run" / "manifest.json") or {}
+    assert manifest["script"] == [str(tmp_path / "runs" / "run" / "source" / "train.py"), "--fast"]
+
+
+def test_a_file_is_sent_from_where_the_other_end_has_it(tmp_path: Path) -> None:
+    other, run = Other(), RunDir(tmp_path)
+    (tmp_path / "model.pt").write_bytes(b"0123456789")
+    channel: Channel = other  # type: ignore[assignment]
+    send_file(channel, run, "model.pt", 7)
+    send_file(channel, run, "model.pt", 10)
+    assert [(frame.offset, frame.body, frame.total) for frame in other.sent] == [(7, b"789", 10), (10, b"", 10)]
+    for path in ("../model.pt", "/etc/passwd"):
+        with pytest.raises(rlnb.RlnbError, match="not a path below"):
+            send_file(channel, run, path, 0)
+
+
+def test_the_end_of_a_silent_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SILENT_S", 0.0)
+    other = Other()
+    Far(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
+    assert not other.sent

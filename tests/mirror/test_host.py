@@ -1,0 +1,147 @@
+"""A run on another machine is mirrored here, whatever happens to the connection and to the mirror."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import rlnb
+from rlnb.mirror.host import lock
+from rlnb.mirror.launcher import is_locked
+from rlnb.records.layout import RunDir
+
+WAIT_S = 60.0
+
+
+def until(fact: Callable[[], object], within_s: float = WAIT_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def train(door: Any, iterations: int = 1000) -> rlnb.Run:
+    """Start a training with a fiftieth of a second per iteration behind the door."""
+    return rlnb.train("Echo", library="echo", max_iterations=iterations, agent={"iteration_s": 0.02}, launcher=door)
+
+
+def processes(module: str, run: rlnb.Run) -> list[psutil.Process]:
+    """Return the mirrors of a run, or the other ends of their connections."""
+    mirrors = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if "rlnb.mirror.host" in (process.info["cmdline"] or ()) and run.id in " ".join(process.info["cmdline"])
+    ]
+    if module == "rlnb.mirror.host":
+        return mirrors
+    children = (child for mirror in mirrors for child in mirror.children())
+    return [child for child in children if module in child.cmdline()]
+
+
+def far(door: Any, run: rlnb.Run) -> Path:
+    """Return the folder of a run behind the door."""
+    return Path(door.root) / "runs" / run.id
+
+
+def test_a_run_is_trained_evaluated_and_trained_on_behind_the_door(door: Any) -> None:
+    run = train(door, 5).wait(WAIT_S)
+    assert (run.state, run.progress) == ("completed", (5, 5))
+    assert [path.name for path in run.checkpoints] == ["model_4.json"]
+    assert not run.checkpoints[0].exists(), "it is copied only on request"
+    assert run.evaluate(episodes=4).episodes == 4
+    run.resume(max_iterations=8).wait(WAIT_S)
+    assert run.progress == (8, 8)
+    assert run.metrics["reward"].iterations == [float(number) for number in range(8)]
+    until(lambda: not processes("rlnb.mirror.host", run))
+    assert not is_locked(RunDir(run.path))
+    assert (far(door, run) / "manifest.json").exists()
+    assert 'launcher": "local"' in (far(door, run) / "manifest.json").read_text()
+
+
+def test_the_curves_are_whole_after_a_time_without_a_connection(door: Any) -> None:
+    run = train(door)
+    until(lambda: run.state == "running")
+    shut = Path(door.place) / "shut"
+    shut.touch()
+    for process in processes("rlnb.mirror", run):
+        process.kill()
+    until(lambda: "no connection to" in run.record.reason and "the door is shut" in run.record.reason)
+    assert run.state == "running"
+    assert run.record.reason.endswith("the job goes on there")
+    reached = run.progress[0]
+    until(lambda: len((far(door, run) / "jobs" / "0-train" / "node0.log").read_text().splitlines()) > reached + 50)
+    assert run.progress[0] == reached
+    shut.unlink()
+    until(lambda: run.progress[0] > reached + 50)
+    iterations = run.metrics["reward"].iterations
+    assert iterations == [float(number) for number in range(len(iterations))]
+    run.cancel()
+    until(lambda: run.state == "cancelled")
+
+
+def test_a_mirror_that_was_killed_is_started_by_the_next_look(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = train(door)
+    until(lambda: run.state == "running")
+    door._started.clear()  # another process than the one that has started the training
+    (mirror,) = processes("rlnb.mirror.host", run)
+    mirror.kill()
+    mirror.wait(WAIT_S)
+    assert run.state == "running"
+    until(lambda: processes("rlnb.mirror.host", run))
+    reached = run.progress[0]
+    until(lambda: run.progress[0] > reached)
+    run.cancel(save_s=0)
+    until(lambda: run.state == "cancelled")
+
+
+def test_a_run_whose_agent_was_killed_there_is_lost_here(door: Any) -> None:
+    run = train(door)
+    until(lambda: run.state == "running")
+    os.kill(int((far(door, run) / "jobs" / "0-train" / "handle.json").read_text().split('"pid": ')[1].split(",")[0]), 9)
+    until(lambda: run.state == "lost")
+    until(lambda: not processes("rlnb.mirror.host", run))
+
+
+def test_a_job_that_never_left_this_machine_is_cancelled_at_once(door: Any) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, launcher=door)
+    for process in processes("rlnb.mirror.host", run):  # before it has connected
+        process.send_signal(signal.SIGSTOP)
+    (Path(door.place) / "shut").touch()
+    for process in processes("rlnb.mirror", run):
+        process.kill()
+    for process in processes("rlnb.mirror.host", run):
+        process.send_signal(signal.SIGCONT)
+    if (far(door, run) / "jobs").exists():
+        pytest.skip("the job was quicker")
+    until(lambda: "no connection" in run.record.reason)
+    run.cancel()
+    until(lambda: run.state == "cancelled")
+    result = run.jobs[0].result
+    assert result is not None
+    assert result.error == f"cancelled before it was sent to {door.place}"
+
+
+def test_a_mirror_ends_with_the_folder_of_its_run(door: Any) -> None:
+    run = train(door)
+    until(lambda: run.state == "running")
+    (far(door, run) / "jobs" / "0-train" / "cancel.json").write_text("{}")
+    hidden = run.path.with_name("removed")
+    run.path.rename(hidden)
+    until(lambda: not processes("rlnb.mirror.host", run))
+    assert not run.path.exists(), "it is not made anew"
+
+
+def test_one_process_mirrors_a_run(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    assert not is_locked(run)
+    with lock(run) as first, lock(run) as second:
+        assert (first, second) == (True, False)
+        assert is_locked(run)
+    assert not is_locked(run)

@@ -1,0 +1,109 @@
+"""The base of launchers for other machines: checks, requests, and whether a job lives."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.mirror import launcher as module
+from rlnb.records import remote
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.spec import Manifest, Task
+from rlnb.storage import files
+
+MANIFEST = Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo", python="/opt/python")
+
+
+def test_a_machine_that_is_away_is_a_problem_and_nothing_is_written(door: Any, root: Path) -> None:
+    assert rlnb.check("Echo", library="echo", launcher=door) == []
+    (Path(door.place) / "shut").touch()
+    with pytest.raises(rlnb.CheckError, match="the door is shut"):
+        rlnb.train("Echo", library="echo", launcher=door)
+    assert not rlnb.runs()
+    assert not Path(door.root).exists()
+
+
+def test_the_problems_of_the_other_machine_name_it(door: Any, tmp_path: Path) -> None:
+    Path(door.root).touch()
+    (problem,) = door.check(MANIFEST)
+    assert problem.what == f"{door.place}: the folder {door.root} cannot be written."
+    other = rlnb.make_launcher("door", {**door.settings, "queue": {"name": "none", "settings": {}}})
+    with pytest.raises(rlnb.CheckError, match="'none' is not a launcher"):
+        other.check(MANIFEST)
+
+
+def test_other_versions_are_problems(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "versions", lambda: {"rlnb": "9.9", "rlnb-echo": "9.9", "rlnb-only-here": "1"})
+    assert [problem.what.partition(" and this")[0] for problem in door.check(MANIFEST)] == [
+        f"{door.place} has rlnb {rlnb.__version__},",
+        f"{door.place} has rlnb-echo 0.1.0,",
+    ]
+
+
+def test_a_machine_that_does_not_answer_is_a_problem(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHECK_S", 0.2)
+    monkeypatch.setattr(type(door), "argv", lambda self: ["sleep", "60"])
+    (problem,) = door.check(MANIFEST)
+    assert "no answer within 0 s" in problem.what
+    monkeypatch.setattr(type(door), "argv", lambda self: ["/none/ssh"])
+    (problem,) = door.check(MANIFEST)
+    assert "status 127" in problem.what
+
+
+def test_a_request_names_the_launcher_of_the_other_machine(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLNB_ALERT_WEBHOOK", "https://hook")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    wish = door.wish("check", MANIFEST)
+    assert (wish.kind, wish.data["env"]) == ("check", {"RLNB_ALERT_WEBHOOK": "https://hook"})
+    manifest: Any = wish.data["manifest"]
+    assert (manifest["launcher"], manifest["launcher_settings"], manifest["python"]) == ("local", {}, "/opt/python")
+    queue = {"name": "local", "settings": {"max_running": 3, "walltime_s": None}}
+    other: Any = rlnb.make_launcher("door", {**door.settings, "queue": queue, "env": {"A": "b"}})
+    data: Any = other.wish("serve", MANIFEST, {"have": {}}).data
+    assert data["manifest"]["launcher_settings"] == queue["settings"]
+    assert (data["env"], data["have"]) == ({"RLNB_ALERT_WEBHOOK": "https://hook", "A": "b"}, {})
+    assert (other.nodes, other.nproc_per_node) == (1, None)
+
+
+def test_a_command_beside_a_job_has_the_paths_of_the_other_machine(door: Any, tmp_path: Path) -> None:
+    job = tmp_path / "runs" / "r1" / "jobs" / "0-train"
+    argv = door.beside([sys.executable, "-m", "x", str(job), f"--log={job}/a.log"], job)
+    far = f"{door.root}/runs/r1/jobs/0-train"
+    assert argv[-5:] == [door.python, "-m", "x", far, f"--log={far}/a.log"]
+
+
+def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_path: Path) -> None:
+    job = JobDir(tmp_path / "runs" / "r1" / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+    run, handle = RunDir(tmp_path / "runs" / "r1"), {"host": socket.gethostname()}
+    assert door.alive({"host": "elsewhere"}, job.path) is None
+    remote.lock_of(run).touch()
+    with open(remote.lock_of(run), "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        begin_s = time.monotonic()
+        assert door.alive(handle, job.path) is True
+        assert time.monotonic() - begin_s < 0.1
+    files.write_once(remote.settled(job), {})
+    assert door.alive(handle, job.path) is False
+
+
+def test_a_checkpoint_is_copied_on_request_and_refused_where_it_is_needed_before(door: Any) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2, launcher=door).wait(60)
+    (path,) = run.checkpoints
+    with pytest.raises(rlnb.CheckError, match=rf"fetch\('{path.name}'\) first"):
+        rlnb.train("Echo", library="echo", init_from=run, max_iterations=1)
+    assert run.fetch() == path
+    assert path.read_bytes() == (Path(door.root) / "runs" / run.id / "logs" / path.name).read_bytes()
+    assert run.fetch(path.name) == path, "it is here"
+    assert rlnb.check("Echo", library="echo", init_from=run, max_iterations=1) == []
+    (Path(door.place) / "shut").touch()
+    path.unlink()
+    with pytest.raises(rlnb.RlnbError, match="could not be copied"):
+        run.fetch()

@@ -1,0 +1,215 @@
+"""What arrives from another machine is written into the run's folder, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.near import Near
+from rlnb.records import remote
+from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
+from rlnb.spec import Command, Job, Library, Manifest, Task
+from rlnb.storage import files
+
+LIBRARY = Library(name="any", backend="")
+
+
+class Sent(list[Frame]):
+    """A channel that keeps what is sent."""
+
+    def send(self, frame: Frame) -> None:
+        self.append(frame)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """A run with one job, which has not left this machine."""
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="T"), library="any"))
+    records = {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))}
+    run.next_job("train", lambda name: records)
+    return run
+
+
+def near(run: RunDir) -> Near:
+    return Near(run, LIBRARY, "gpu7")
+
+
+def file(kind: str, path: str, body: bytes, **values: Any) -> Frame:
+    return Frame(kind=kind, path=path, body=body, **{"total": len(body), "mtime_ns": 5_000_000_000, **values})
+
+
+def test_files_appear_as_a_whole_with_the_time_of_their_last_change(run: RunDir) -> None:
+    here = near(run)
+    path = run.media / "film.mp4"
+    here.receive(file("whole", "media/film.mp4", b"abc", total=6))
+    assert not path.exists()
+    here.receive(file("whole", "media/film.mp4", b"def", offset=3, total=6))
+    assert path.read_bytes() == b"abcdef"
+    assert path.stat().st_mtime == 5.0
+    here.receive(file("whole", "media/film.mp4", b"new"))
+    assert path.read_bytes() == b"new"
+
+
+def test_what_was_added_to_a_file_is_added_here(run: RunDir) -> None:
+    here, path = near(run), run.logs / "events.out.tfevents.1"
+    name = "logs/events.out.tfevents.1"
+    here.receive(file("grow", name, b"abc"))
+    inode = path.stat().st_ino
+    here.receive(file("grow", name, b"def", offset=3))
+    here.receive(file("grow", name, b"DEF", offset=3))
+    assert path.read_bytes() == b"abcDEF"
+    assert path.stat().st_ino == inode, "readers keep the file open"
+    with pytest.raises(Closed, match="has 6 bytes here"):
+        here.receive(file("grow", name, b"x", offset=7))
+
+
+def test_a_record_that_this_machine_has_written_first_stays(run: RunDir) -> None:
+    here, job = near(run), run.jobs()[0]
+    files.write_once(job.cancel, {"save_s": 1.0})
+    here.receive(file("once", "jobs/0-train/cancel.json", b"{}"))
+    here.receive(file("once", "jobs/0-train/closed.json", b'{"a": 1}'))
+    assert files.read_json(job.cancel) == {"save_s": 1.0}
+    assert files.read_json(job.closed) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "path", ["../stray", "/tmp/stray", "manifest.json", "source/task.py", "jobs/0-train/handle.json", "logs/m.pt", ""]
+)
+def test_no_other_file_is_written(run: RunDir, path: str) -> None:
+    before = {entry: entry.read_bytes() for entry in run.path.parent.rglob("*") if entry.is_file()}
+    with pytest.raises(Closed):
+        near(run).receive(file("whole", path, b"x"))
+    assert {entry: entry.read_bytes() for entry in run.path.parent.rglob("*") if entry.is_file()} == before
+
+
+def test_a_link_is_not_followed(run: RunDir, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    run.logs.mkdir()
+    (run.logs / "events.out.tfevents.1").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"):
+        near(run).receive(file("grow", "logs/events.out.tfevents.1", b"x"))
+    assert other.read_bytes() == b"precious"
+
+
+def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path: Path) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    run.source.mkdir()
+    (run.source / "task.py").write_text("x = 1")
+    weights = tmp_path / "model_7.pt"
+    weights.write_bytes(b"w" * 10)
+    job.job.unlink()
+    files.write_once(job.job, Job(kind="train", options={"init_from": str(weights), "trust": True}))
+    here.send(channel)  # type: ignore[arg-type]
+    assert [(frame.kind, frame.path) for frame in channel] == [
+        ("put", "source/task.py"),
+        ("put", "init/model_7.pt"),
+        ("start", "0-train"),
+    ]
+    assert channel[-1].data["options"] == {"init_from": "init/model_7.pt", "trust": True}
+    assert files.there(remote.sent(job))
+    channel.clear()
+    here.send(channel)  # type: ignore[arg-type]
+    assert not channel, "once"
+    for state, kinds in {"running": [], "created": ["put", "put", "start"]}.items():
+        here.begin()
+        here.send(channel)  # type: ignore[arg-type]
+        assert not channel, "the other machine has not said which jobs it has"
+        here.receive(Frame(kind="states", data={"0-train": {"state": state}}))
+        here.send(channel)  # type: ignore[arg-type]
+        assert [frame.kind for frame in channel] == kinds, "only if an earlier connection has ended too early"
+
+
+def test_a_cancellation_and_a_request_for_pictures_go_once(run: RunDir) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    here.send(channel)  # type: ignore[arg-type]
+    files.write_once(job.cancel, {"save_s": 2.0})
+    run.view.mkdir()
+    run.wanted.write_text("{}")
+    channel.clear()
+    for _ in range(2):
+        here.send(channel)  # type: ignore[arg-type]
+    assert [(frame.kind, frame.path) for frame in channel] == [("cancel", "0-train"), ("put", "view/wanted.json")]
+    os.utime(run.wanted, (7.0, 7.0))
+    here.send(channel)  # type: ignore[arg-type]
+    assert channel[-1].path == "view/wanted.json", "the viewer still looks"
+    assert len(channel) == 3
+
+
+def test_weights_that_are_gone_end_the_job(run: RunDir) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    job.job.unlink()
+    files.write_once(job.job, Job(kind="train", options={"init_from": "/none/model.pt"}))
+    here.send(channel)  # type: ignore[arg-type]
+    result = here.hosted(job).result
+    assert result is not None
+    assert result.error == "/none/model.pt cannot be sent to gpu7: No such file or directory"
+    assert not here.open_jobs()
+
+
+def test_the_states_there_say_why_a_job_waits_and_that_it_is_over(run: RunDir) -> None:
+    here, job = near(run), run.jobs()[0]
+    job.waits.write_text("{}")  # of a mirror that was killed
+    here.receive(Frame(kind="states", data={"0-train": {"waits": "PENDING", "over": False}, "9-train": 5}))
+    assert (files.read_json(job.waits) or {})["what"] == "PENDING"
+    here.beat("no connection")
+    assert (files.read_json(job.waits) or {})["what"] == "no connection"
+    assert here.open_jobs() == [job]
+    here.receive(Frame(kind="states", data={"0-train": {"waits": "", "over": True}}))
+    assert not here.open_jobs()
+    assert not job.waits.exists()
+
+
+def test_a_job_that_was_refused_there_has_failed(run: RunDir) -> None:
+    here, job = near(run), run.jobs()[0]
+    here.receive(Frame(kind="refused", path="0-train", data={"error": "No RL library named 'x'."}))
+    result = here.hosted(job).result
+    assert result is not None
+    assert (result.outcome, result.error) == ("failed", "No RL library named 'x'.")
+
+
+def test_a_job_that_began_there_is_a_job_here(run: RunDir) -> None:
+    here = near(run)
+    here.receive(file("once", "jobs/1-train/job.json", b'{"kind": "train", "after": "0-train"}'))
+    here.receive(file("once", "jobs/1-train/command.json", b'{"argv": ["x"]}'))
+    job = JobDir(run.jobs_folder / "1-train")
+    assert here.open_jobs()[-1] == job
+    assert files.there(job.handle)
+    channel = Sent()
+    here.send(channel)  # type: ignore[arg-type]
+    assert (files.read_json(remote.sent(job)) or {}).keys() == {"time"}
+
+
+def test_files_that_stay_there_are_listed_and_marks_pass(run: RunDir) -> None:
+    here, job = near(run), run.jobs()[0]
+    here.receive(Frame(kind="list", data={"logs/m.pt": 9, "../../x": 9, "logs/odd": "many"}))
+    assert remote.far_files(run) == {run.logs / "m.pt": 9}
+    here.receive(file("whole", "jobs/0-train/node0.silent", b""))
+    assert job.silent().exists()
+    for path in ("jobs/0-train/node0.silent", "jobs/0-train/job.json"):
+        here.receive(Frame(kind="gone", path=path))
+    assert not job.silent().exists()
+    assert job.job.exists()
+
+
+def test_a_folder_that_was_removed_is_not_made_anew(run: RunDir) -> None:
+    here = near(run)
+    run.path.rename(run.path.with_name("removed"))
+    with pytest.raises(Closed, match="was removed"):
+        here.receive(file("grow", "logs/events.out.tfevents.1", b"abc"))
+    assert not run.path.exists()
+
+
+def test_what_is_here_is_known_by_size_and_time(run: RunDir) -> None:
+    run.logs.mkdir()
+    (run.logs / "events.out.tfevents.1").write_bytes(b"abc")
+    (run.logs / "model.pt").write_bytes(b"abc")
+    have = near(run).have()
+    assert have["logs/events.out.tfevents.1"][0] == 3  # type: ignore[index]
+    assert {*have} == {"logs/events.out.tfevents.1", "jobs/0-train/job.json", "jobs/0-train/command.json"}

@@ -1,0 +1,94 @@
+"""Which files of a run travel, and how."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from rlnb import plugins
+from rlnb.mirror import tree
+from rlnb.records.layout import RunDir
+from rlnb.spec import Library
+
+LIBRARY = Library(name="any", backend="")
+WAYS = {
+    "logs/events.out.tfevents.1": "grow",
+    "logs/system/events.out.tfevents.2": "grow",
+    "jobs/0-train/node0.log": "grow",
+    "jobs/0-train/saves.jsonl": "grow",
+    "jobs/0-train/started.json": "once",
+    "jobs/0-train/result.json": "once",
+    "jobs/0-train/job.json": "once",
+    "jobs/0-train/evaluation.json": "whole",
+    "jobs/0-train/node1.running": "whole",
+    "jobs/0-train/alerts/1.json": "whole",
+    "media/training-000050.mp4": "whole",
+    "view/frame.npz": "whole",
+    "logs/params/env.yaml": "whole",
+    "logs/model_49.pt": "list",
+    "logs/deep/model_49.pt": "list",
+    "manifest.json": None,
+    "remote.json": None,
+    "source/task.py": None,
+    "notes/1.json": None,
+    "view/wanted.json": None,
+    "init/model.pt": None,
+    "jobs/0-train/handle.json": None,
+    "jobs/0-train/waits.json": None,
+    "jobs/0-train/settled.json": None,
+    "jobs/0-train/mirror.log": None,
+    "jobs/0-train/host.alive": None,
+    "jobs/.3/job.json": None,
+    "logs/.model_50.pt": None,
+    ".mirror.lock": None,
+    "../other/manifest.json": None,
+    "logs/../../x": None,
+    "/etc/passwd": None,
+    "logs//x": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("path", WAYS)
+def test_each_file_has_its_way(path: str) -> None:
+    assert tree.way_of(path, LIBRARY) == WAYS[path]
+
+
+def test_only_the_files_of_a_run_are_found_with_results_last_and_links_left_out(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    for name in ("jobs/0-train/result.json", "logs/events.out.tfevents.1", "jobs/0-train/a.json", "logs/model_1.pt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+    (tmp_path / "logs" / "secret.yaml").symlink_to("/etc/passwd")
+    (tmp_path / "logs" / "events.out.tfevents.2").symlink_to(tmp_path / "none")
+    entries = tree.scan(run, LIBRARY)
+    assert {path: entry.way for path, entry in entries.items()} == {
+        "logs/events.out.tfevents.1": "grow",
+        "jobs/0-train/a.json": "whole",
+        "logs/model_1.pt": "list",
+        "jobs/0-train/result.json": "once",
+    }
+    assert [*entries][-1] == "jobs/0-train/result.json"
+    assert all(entry.size == 5 for entry in entries.values())
+
+
+def test_a_large_file_is_only_listed(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    with open(tmp_path / "logs" / "replay.npz", "wb") as file:
+        file.truncate(tree.MOST_BYTES + 1)
+    assert tree.scan(RunDir(tmp_path), LIBRARY)["logs/replay.npz"].way == "list"
+
+
+def test_the_parts_of_a_file_are_those_between_two_positions() -> None:
+    assert [*tree.chunks(io.BytesIO(b"0123456789"), 2, 9, 3)] == [(2, b"234"), (5, b"567"), (8, b"8")]
+    assert [*tree.chunks(io.BytesIO(b"01"), 0, 9, 3)] == [(0, b"01")], "a file that has become shorter"
+
+
+@pytest.mark.parametrize("name", sorted(plugins.libraries()))
+def test_the_checkpoints_of_every_library_are_listed(name: str) -> None:
+    library = plugins.library(name)
+    glob = library.checkpoint_glob.removeprefix("**/")
+    assert tree.way_of("logs/" + glob.replace("*", "model_7"), library) == "list"
