@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks.registry import registry
 
 DOOR = Path(__file__).parents[1] / "rig" / "door"
 
@@ -20,10 +20,10 @@ def door(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     """Provide a launcher whose runs live in another folder, in this process and in those that it starts."""
     monkeypatch.syspath_prepend(str(DOOR))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(DOOR), os.environ.get("PYTHONPATH", "")]))
-    plugins.manager.cache_clear()
+    registry.cache_clear()
     place = tmp_path / "door"
     place.mkdir()
     try:
         yield rlnb.door(str(place), root=str(tmp_path / "far"))
     finally:
-        plugins.manager.cache_clear()
+        registry.cache_clear()

@@ -42,7 +42,7 @@ class Rote:
         self.opens: list[requests.Open] = []
         self.refuses = False
 
-    def __call__(self, request: Any, python: object, asset_root: object, *, warm: bool) -> Any:
+    def __call__(self, request: Any, python: object, asset_root: object, launcher: object, *, warm: bool) -> Any:
         assert warm, "whatever rlnb.options.warm says"
         assert not isinstance(request, requests.Close), "no living simulator is left that could close the env"
         if isinstance(request, requests.Open):

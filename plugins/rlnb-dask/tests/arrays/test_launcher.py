@@ -36,7 +36,8 @@ def test_an_array_is_not_larger_than_slurms_limit(tmp_path: Path, monkeypatch: p
 def test_slurm_checks_an_array_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sbatch"
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    of_array = 'case "$*" in *--array=0-39*) echo AssocMaxSubmitJobLimit >&2; echo Job violates >&2; exit 1 ;; esac'
+    limit = "sbatch: error: AssocMaxSubmitJobLimit"
+    of_array = f'case "$*" in *--array=0-39*) printf "{limit}\\nJob violates\\n" >&2; exit 1 ;; esac'
     program.write_text(f"#!/bin/sh\n{of_array}\n")
     program.chmod(0o755)
     launcher = rlnb.slurm(walltime="01:00:00")
