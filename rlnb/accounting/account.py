@@ -71,8 +71,8 @@ class Account:
     frames: float
     """Env transitions that the run kept, over all ranks; NaN for a script."""
     checkpoint_bytes: int
-    """Bytes of the checkpoints that its trainings wrote, including those deleted since. Runs of older versions of rlnb
-    did not record them; then it is the size of the checkpoints that are left."""
+    """Bytes of the checkpoints that its trainings wrote, including those deleted since. Older versions of rlnb did not
+    record them; of theirs, only those that are left count."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -349,11 +349,11 @@ def _gpus(manifest: Manifest, timelines: Sequence[_Timeline]) -> float:
 
 
 def _checkpoint_bytes(record: RunRecord, timelines: Sequence[_Timeline]) -> int:
-    size = sum(save.size for line in timelines for save in line.saves or ())
-    if not size:
-        for path in record.checkpoints:
-            with contextlib.suppress(OSError):  # deleted at this moment in favour of a newer one
-                size += path.stat().st_size
+    saves = [save for line in timelines for save in line.saves or () if save.size]
+    size, names = sum(save.size for save in saves), {save.file for save in saves}
+    for path in record.checkpoints:
+        with contextlib.suppress(OSError):  # deleted at this moment in favour of a newer one
+            size += 0 if path.name in names else path.stat().st_size
     return size
 
 

@@ -191,6 +191,14 @@ class Goodput:
         rate = "" if math.isnan(per_hour) else f", {short(per_hour)} frames per GPU-hour"
         return f"{counted(len(self.accounts), 'run')}, {time}; {counted(count, 'interruption')}{between}; {cost}{rate}"
 
+    def caption(self, most: int) -> str:
+        """Return :attr:`summary`, with a note if a table of the runs is shorter than their number.
+
+        Args:
+            most: Most rows of the table.
+        """
+        return self.summary + (f", the first {most} shown" if len(self.accounts) > most else "")
+
     @property
     def facts(self) -> list[tuple[str, str]]:
         """What all runs together cost, as names and texts; empty without runs."""
@@ -211,12 +219,16 @@ class Goodput:
         }
         return [(name, value) for name, value in facts.items() if value]
 
-    def run_lines(self) -> Lines:
-        """The first rows of :meth:`table` as text, without columns that have no values, such as those of GPUs."""
+    def run_lines(self, most: int = MOST_ROWS) -> Lines:
+        """The first rows of :meth:`table` as text, without columns that have no values, such as those of GPUs.
+
+        Args:
+            most: Most rows.
+        """
         heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
         heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %"]
         heads += ["MB of checkpoints", "MB of events", "MB of media", "MB on disk"]
-        rows = [_cells(row) for row in self.rows(MOST_ROWS)]
+        rows = [_cells(row) for row in self.rows(most)]
         columns = [number for number in range(len(heads)) if not rows or any(row[number] for row in rows)]
         return Lines([heads[number] for number in columns], [[row[number] for number in columns] for row in rows])
 
@@ -237,10 +249,9 @@ class Goodput:
         return Lines(["run", "job", "time", "cause", "lost iterations", "lost time", "error"], rows)
 
     def _repr_html_(self) -> str:
-        rest = f", the first {MOST_ROWS} shown" if len(self.accounts) > MOST_ROWS else ""
-        runs, lines = self.run_lines(), self.interruption_lines()
+        runs, lines = self.run_lines(MOST_ROWS), self.interruption_lines()
         interruptions = table(lines.heads, lines.rows, caption="Interruptions") if lines.rows else ""
-        return table(runs.heads, runs.rows, caption=self.summary + rest) + interruptions
+        return table(runs.heads, runs.rows, caption=self.caption(MOST_ROWS)) + interruptions
 
 
 def goodput(runs: RunFacts | Iterable[RunFacts]) -> Goodput:

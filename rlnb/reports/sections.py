@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.accounting.goodput import goodput as goodput_of
 from rlnb.curves import figure
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import duration, table
@@ -23,12 +22,15 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from PIL import Image
 
+    from rlnb.accounting.goodput import Goodput
     from rlnb.display.video import Video
     from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
 PICTURE_PX = 720
 """Maximum length of the longer side of a picture in the report. The original stays in the run's folder."""
+COLUMNS = 12
+"""Maximum number of runs in the table of their goodput, which has a column for each."""
 USAGES = 12
 """Maximum number of curves of the use of the nodes in a report."""
 PICTURES_BYTES = 600_000
@@ -121,22 +123,20 @@ def usage(runs: Sequence[RunFacts]) -> Curves | None:
     return Curves(figure.figure(runs, tags, x="wall_time"), "Use of the nodes over time") if tags else None
 
 
-def goodput(runs: Sequence[RunFacts]) -> str:
-    """Return tables of what the runs cost, with a column for each run, and of their interruptions."""
-    result = goodput_of(runs)
-    costs, interruptions = result.run_lines(), result.interruption_lines()
+def goodput(runs: Goodput) -> str:
+    """Return tables of what runs cost, with a column for each of the first runs, and of their interruptions."""
+    costs, interruptions = runs.run_lines(COLUMNS), runs.interruption_lines()
     names, *columns = [[head, *cells] for head, *cells in zip(costs.heads, *costs.rows, strict=True)]
-    page = f"<p>{html.escape(result.summary)}</p>"
+    page = f"<p>{html.escape(runs.caption(COLUMNS))}</p>"
     page += table(["", *names[1:]], columns) if costs.rows else ""
     return page + (
         table(interruptions.heads, interruptions.rows, caption="Interruptions") if interruptions.rows else ""
     )
 
 
-def goodput_bars(runs: Sequence[RunFacts]) -> Curves | None:
+def goodput_bars(runs: Goodput) -> Curves | None:
     """Return a bar for each run that consists of the parts of its wall time; None without a training."""
-    result = goodput_of(runs)
-    return Curves(result.plot(), "Parts of the wall time of each run") if result.accounts else None
+    return Curves(runs.plot(), "Parts of the wall time of each run") if runs.accounts else None
 
 
 def evaluations(runs: Sequence[RunFacts]) -> str:

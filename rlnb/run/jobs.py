@@ -31,7 +31,8 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
-POLL_S = 0.1
+POLL_S, LONGEST_POLL_S = 0.1, 1.0
+"""Seconds between two looks at a job, at first and at most: the folder may be on a file system that many share."""
 
 
 class ResumedError(RunError):
@@ -56,13 +57,18 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
             folder = _in_simulator(record, kind, job_options)
         else:
             folder = start_job(record, kind, job_options, warm=False)
-        job = JobRecord(folder, record.manifest.launcher)
+        job, begin_s = JobRecord(folder, record.manifest.launcher), time.monotonic()
         while job.state() not in ENDED:
-            time.sleep(POLL_S)
+            time.sleep(pause_s(time.monotonic() - begin_s))
     raise_unless_completed(record, job)
     for text in job.result.warnings if job.result else ():
         warnings.warn(text, stacklevel=3)
     return folder
+
+
+def pause_s(waited_s: float) -> float:
+    """Return the seconds until the next look at a job: 1 % of those for which its end has been awaited."""
+    return min(max(POLL_S, waited_s / 100), LONGEST_POLL_S)
 
 
 def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:

@@ -13,7 +13,7 @@ from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord
-from rlnb.run.jobs import POLL_S, do, raise_unless_completed
+from rlnb.run.jobs import do, pause_s, raise_unless_completed
 from rlnb.spec import ENDED
 from rlnb.storage.scalars import whole
 
@@ -54,7 +54,8 @@ class Run(RunFacts):
         """
         from rlnb.curves.progress import progress
 
-        deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+        begin_s = time.monotonic()
+        deadline = begin_s + timeout_s if timeout_s is not None else None
         last_show = float("-inf")
         with progress(self) as show:
             while (state := self.state) not in ENDED:
@@ -63,7 +64,7 @@ class Run(RunFacts):
                     last_show = time.monotonic()
                 if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It continues.")
-                time.sleep(POLL_S)
+                time.sleep(pause_s(time.monotonic() - begin_s))
             show()
         if state != "cancelled":
             raise_unless_completed(self._record, self._record.training)

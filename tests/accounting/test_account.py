@@ -222,6 +222,11 @@ def test_checkpoints_that_were_deleted_count_as_written(echo_root: object) -> No
     saves = saves_of(run.jobs[0].folder) or []
     assert len(saves) > 3
     assert account(run).checkpoint_bytes == sum(save.size for save in saves) > 2 * left.stat().st_size
+    older = left.with_name("model_999.json")
+    assert older.name not in {save.file for save in saves}
+    older.write_bytes(b"x" * 1000)  # by an older version of rlnb, which recorded nothing
+    assert account(rlnb.Run(run.path)).checkpoint_bytes == sum(save.size for save in saves) + 1000
+    older.unlink()
     run.jobs[0].folder.saves.unlink()
     assert account(rlnb.Run(run.path)).checkpoint_bytes == left.stat().st_size
 

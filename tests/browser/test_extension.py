@@ -261,7 +261,7 @@ def test_a_page_shows_what_runs_cost_and_the_list_why_they_wait(hosted: Lab) -> 
     look(hosted, "goodput")
 
     # A run's own tab has the same section.
-    table.get_by_role("button", name=first.id).click()
+    table.get_by_role("button", name=first.id).press("Enter")
     page.locator(".rlnb-Tabs-heads").get_by_role("tab", name="Goodput").click()
     page.get_by_role("heading", name="Goodput of 1 run").wait_for(timeout=20 * SECONDS)
     look(hosted, "goodput-run")

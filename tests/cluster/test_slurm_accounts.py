@@ -85,18 +85,15 @@ def test_a_job_above_a_limit_that_lets_it_wait_says_that_it_will_not_start(accou
         assert run.state == "cancelled"
 
 
-def test_jobs_above_the_number_that_a_qos_allows_wait_inside_and_outside_the_queue(
-    accounts: Any, clean: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_above_the_number_that_a_qos_allows_wait_inside_and_outside_the_queue(accounts: Any, clean: Path) -> None:
     first = echo(launcher("strict"))
     wait_until(lambda: first.state == "running", 60)
     second = echo(launcher("strict"), 3)
     reason = "PENDING (QOSMaxJobsPerUserLimit): with this one, your jobs would exceed a limit of the QOS"
     wait_until(lambda: second.reason == reason, 30)
-    full = refusal(launcher("strict", max_restarts=0))
+    full = refusal(launcher("strict", host="job"))
     assert "QOSMaxSubmitJobPerUserLimit" in full
     assert "The QOS allows no further job in the queue until another one has ended." in full
-    monkeypatch.setattr("rlnb_dask.queues.slurm.Slurm.refusal", lambda self: None)
     third = echo(launcher("strict"), 3)
     wait_until(lambda: "QOSMaxSubmitJobPerUserLimit" in third.reason, 30)
     assert third.state == "queued"

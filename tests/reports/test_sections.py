@@ -154,11 +154,19 @@ def test_the_code_of_a_run_names_its_agent_config(run, root):
 
 
 def test_the_goodput_has_a_row_and_a_bar_for_each_run(run):
-    page = sections.goodput([run])
+    page = sections.goodput(rlnb.goodput(run))
     assert run.id in page
     assert "node-hours" in page
     assert re.search(r"<td[^>]*>starting</td><td[^>]*>[\d.]+ s</td>", page)
-    assert "no runs with a training" in sections.goodput([])
-    bundle, _ = sections.goodput_bars([run])._repr_mimebundle_()
+    assert "no runs with a training" in sections.goodput(rlnb.goodput([]))
+    bundle, _ = sections.goodput_bars(rlnb.goodput(run))._repr_mimebundle_()
     assert bundle["image/png"]
-    assert sections.goodput_bars([]) is None
+    assert sections.goodput_bars(rlnb.goodput([])) is None
+
+
+def test_the_table_of_the_goodput_has_columns_for_the_first_runs_and_says_so(run):
+    page = sections.goodput(rlnb.goodput([run] * (sections.COLUMNS + 1)))
+    assert page.count(f">{run.id}</th>") == sections.COLUMNS
+    assert f"{sections.COLUMNS + 1} runs" in page
+    assert f", the first {sections.COLUMNS} shown</p>" in page
+    assert "shown" not in sections.goodput(rlnb.goodput([run] * sections.COLUMNS))

@@ -133,3 +133,7 @@ def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
     record = RunRecord(run.path)
     with pytest.raises(rlnb.RunError, match=r"^r \(train, restart 1 of 1\) failed: node 1 is lost\n"):
         jobs.raise_unless_completed(record, record.training)
+
+
+def test_a_long_job_is_looked_at_less_often() -> None:
+    assert [jobs.pause_s(waited_s) for waited_s in (0.0, 10.0, 50.0, 100.0, 1e6)] == [0.1, 0.1, 0.5, 1.0, 1.0]

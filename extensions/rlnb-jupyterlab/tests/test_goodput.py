@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +48,18 @@ async def test_too_many_runs_are_refused(jp_fetch: Any, root: Path, monkeypatch:
     status, refusal = await refused(jp_fetch, "goodput", method="POST", body=body(echo(), echo()))
     assert status == 400
     assert "Select at most 1" in refusal["message"]
+
+
+def test_the_records_of_an_ended_run_are_read_once_until_a_job_changes(root: Path) -> None:
+    run = echo().wait(60)
+    saves = run.jobs[0].folder.saves
+
+    def written() -> str:
+        sheet = goodput.costs({"a": run}).runs
+        return dict(zip(sheet.columns, sheet.rows[0], strict=True))["MB of checkpoints"]
+
+    first = written()
+    saves.write_text(re.sub(r'"size": \d+', '"size": 10000000', saves.read_text()))  # in place: no folder changes
+    assert written() == first
+    (saves.parent / "cause.json").write_text("{}")
+    assert written() != first

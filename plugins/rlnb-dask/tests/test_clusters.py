@@ -165,6 +165,35 @@ def test_a_job_waits_until_the_queue_takes_one_more(tmp_path: Path, monkeypatch:
     assert nodes.waits() == ""
 
 
+def test_each_submission_has_its_own_reason_to_wait_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(clusters, "POLL_S", 0.01)
+    (tmp_path / "squeue").write_text("#!/bin/sh\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"), 2)
+
+    class Refused(Submissions):
+        async def __call__(self) -> str:
+            self.error = "invalid account" if self.tries else self.error
+            return await super().__call__()
+
+    async def both() -> str:
+        away = asyncio.create_task(nodes._submit(Submissions(away=1000)))
+        with pytest.raises(RuntimeError, match="invalid account"):
+            await nodes._submit(Refused(away=2, error="QOSMaxSubmitJobPerUserLimit"))
+        reason = nodes.waits()
+        nodes._job.cancelled = True  # type: ignore[misc]
+        with pytest.raises(RuntimeError, match="Unable to contact"):
+            await away
+        return reason
+
+    assert asyncio.run(both()) == "Unable to contact slurm controller"
+    assert nodes.waits() == ""
+
+
 def test_a_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(clusters, "POLL_S", 0.01)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rlnb_dask.queues import checks
 
 import rlnb
 from rlnb.hooks.calls import require
@@ -95,3 +96,24 @@ def test_pyxis_gets_the_image_and_the_folders_as_options_of_a_step(
     assert command.env == plain.env
     with pytest.raises(rlnb.CheckError, match="Pyxis is a plugin of Slurm, and PBS does not have it"):
         rlnb.pbs(**arguments).job_script()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "refused"),
+    [("docker", ("a:b",)), ("podman", ("a:b",)), ("apptainer", ("a:b", "a,b")), ("pyxis", ("a:b", "a,b"))],
+)
+def test_a_folder_that_a_runtime_would_split_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, refused: tuple[str, ...]
+) -> None:
+    launcher = rlnb.slurm(container="lab", container_runtime=runtime, walltime="01:00:00")
+    for name in ("a b", "a:b", "a,b"):
+        monkeypatch.setattr(rlnb.options, "root", tmp_path / name)
+        lines = [problem.what for problem in checks.training_problems(launcher, manifest())]
+        expected = f"{tmp_path / name} cannot be mounted in a container of {runtime}, because its name contains"
+        assert [line.startswith(expected) for line in lines] == [True] * (name in refused)
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    in_assets = dataclasses.replace(manifest(), asset_root="/as:sets")
+    (problem,) = checks.training_problems(launcher, in_assets)
+    assert problem.what.startswith("/as:sets cannot be mounted")
+    outside = rlnb.slurm(walltime="01:00:00")
+    assert not [*checks.training_problems(outside, in_assets)]

@@ -106,3 +106,12 @@ def test_a_node_that_cannot_name_the_gpus_of_the_job_starts_no_container(program
     assert process.returncode == 1
     assert process.stderr.startswith("nvidia-smi cannot list the GPUs of this job: ")
     assert process.stdout == ""
+
+
+@pytest.mark.parametrize("runtime", ["docker", "podman"])
+def test_a_node_without_the_runtime_names_it(programs: Path, runtime: str) -> None:
+    (programs / runtime).unlink()
+    process = run(programs, "cpu", runtime, PATH=str(programs))
+    assert process.returncode == 1
+    reason = f"{runtime} cannot be started on this node: No such file or directory. Install it there, or use"
+    assert process.stderr.startswith(reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 from rlnb_dask import preflight
 from rlnb_dask.node import NodeFacts
 
@@ -41,13 +43,8 @@ def test_another_version_than_the_notebooks_is_named() -> None:
     assert preflight.foreign([agents], {"rlnb": "0.3"})[0].startswith("node 0 (a): rlnb 9.9, but")
 
 
-def test_the_notebooks_versions_are_those_of_rlnb_and_its_plugins() -> None:
-    of_script = {
-        "rlnb": "0.3",
-        "rlnb-dask": "0.2",
-        "my-plugin": "1.0",
-        "python": "3.12.1",
-        "torch": "2.9",
-        "isaacsim": "6",
-    }
-    assert preflight.ours(of_script) == {"rlnb": "0.3", "rlnb-dask": "0.2", "my-plugin": "1.0"}
+def test_the_notebooks_versions_are_todays_even_if_the_run_was_created_with_others() -> None:
+    of_script = {"rlnb": "0.3", "rlnb-dask": "0.2", "gone": "1.0", "python": "3.12.1", "torch": "2.9", "isaacsim": "6"}
+    today = {name: metadata.version(name) for name in ("rlnb", "rlnb-dask")}
+    assert preflight.ours(of_script) == today
+    assert preflight.foreign([facts("a", **today)], preflight.ours(of_script)) == []

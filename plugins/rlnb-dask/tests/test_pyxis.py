@@ -18,7 +18,17 @@ OPTIONS = ("--container-image=/images/lab.sqsh", "--container-mounts=/runs:/runs
 )
 def test_a_step_runs_on_this_node_with_the_cores_of_the_job(env: dict[str, str], cores: tuple[str, ...]) -> None:
     assert step(OPTIONS, {"SLURMD_NODENAME": "node1", **env}) == [
-        *("srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=node1", "--cpu-bind=none", *cores, *OPTIONS)
+        *(
+            "srun",
+            "--overlap",
+            "--export=ALL",
+            "--nodes=1",
+            "--ntasks=1",
+            "--nodelist=node1",
+            "--cpu-bind=none",
+            *cores,
+            *OPTIONS,
+        )
     ]
 
 
@@ -36,3 +46,8 @@ def test_srun_replaces_the_process_and_outside_a_job_there_is_a_reason(tmp_path:
     words = inside.communicate(timeout=60)[0].split()
     assert words[0] == str(inside.pid)
     assert words[-5:] == [*OPTIONS]
+    (tmp_path / "srun").unlink()
+    env |= {"SLURMD_NODENAME": "node1", "PATH": str(tmp_path)}
+    absent = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    assert absent.returncode == 1
+    assert absent.stderr.startswith("srun cannot be started on this node: No such file or directory. ")

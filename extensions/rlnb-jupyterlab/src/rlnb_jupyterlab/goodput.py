@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import rlnb
 from rlnb_jupyterlab.rows import text
@@ -49,7 +52,7 @@ def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
     Args:
         runs: The runs by their keys.
     """
-    goodput = rlnb.goodput(runs.values())
+    goodput = rlnb.Goodput(tuple(account for run in runs.values() for account in _goodput(run).accounts))
     keys = {run.path: key for key, run in runs.items()}
     lines = goodput.run_lines()
     accounts = goodput.accounts[: len(lines.rows)]
@@ -63,6 +66,33 @@ def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
         runs=_sheet(*lines),
         interruptions=_sheet(*goodput.interruption_lines()),
     )
+
+
+_ended: WeakKeyDictionary[rlnb.Run, tuple[Sequence[int], rlnb.Goodput]] = WeakKeyDictionary()
+"""The goodput of each run that had ended, and the times at which its jobs had changed: a page asks again and again."""
+
+
+def _goodput(run: rlnb.Run) -> rlnb.Goodput:
+    """Return ``rlnb.goodput(run)``, without reading the records of an ended run again until one of its jobs changes.
+
+    A run that is lost may be found again, so its records are read each time.
+    """
+    stamp = _stamp(run.path / "jobs")
+    earlier, goodput = _ended.get(run, ((), None))
+    if goodput is None or earlier != stamp:
+        goodput = rlnb.goodput(run)
+    if any(account.state in rlnb.ENDED and account.state != "lost" for account in goodput.accounts):
+        _ended[run] = stamp, goodput
+    return goodput
+
+
+def _stamp(jobs: Path) -> Sequence[int]:
+    """Return the times at which the folder of a run's jobs, and each of its folders, have changed, in nanoseconds."""
+    try:
+        with os.scandir(jobs) as entries:
+            return [jobs.stat().st_mtime_ns, *(entry.stat().st_mtime_ns for entry in entries)]
+    except OSError:  # the run was deleted at this moment
+        return []
 
 
 def _seconds(parts: Sequence[tuple[str, float]]) -> list[float]:

@@ -80,9 +80,9 @@ function Shown({ costs }: { costs: Costs }): ReactElement {
   const total = sum(seconds);
   const longest = Math.max(...bars.map(sum));
   const open = (i: number) => (
-    <a role="button" tabIndex={0} onClick={() => void commands.execute('rlnb:open', { key: keys[i]! })}>
+    <button className="rlnb-Link" onClick={() => void commands.execute('rlnb:open', { key: keys[i]! })}>
       {runs.rows[i]![0]}
-    </a>
+    </button>
   );
   return (
     <>

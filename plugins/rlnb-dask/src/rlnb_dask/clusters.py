@@ -52,8 +52,8 @@ class Cluster:
         """Time of the last query of the queue, in seconds of the monotonic clock."""
         self._line = ""
         """The queue's most recent line about the jobs."""
-        self._held = ""
-        """Why the queue takes no job at present."""
+        self._held: dict[Callable[[], Awaitable[str]], str] = {}
+        """Why the queue takes no job at present, by the submission that waits."""
         self._dashboard: dict[str, int] = {}
         self._early = False
         """Whether a job has ended before all nodes were ready."""
@@ -145,33 +145,33 @@ class Cluster:
         assert isinstance(launcher, QueueLauncher)
         number: str | None = ""
         deadline, pause_s, error = time.monotonic() + AWAY_S, FIRST_PAUSE_S, RuntimeError()
-        while True:
-            if number is not None:  # without an answer, the queue may have the job
-                try:
-                    answer = await once()
-                    self._held = ""
-                    return answer
-                except RuntimeError as exc:
-                    error = exc
-            if launcher.is_full(str(error)):  # jobs of days may be in the queue
-                deadline = time.monotonic() + AWAY_S
-            elif not launcher.is_away(str(error)) or time.monotonic() + pause_s > deadline:
-                raise error
-            if self._job.cancelled:
-                raise error
-            self._hold(launcher.reason(str(error)), pause_s)
-            resume_s = time.monotonic() + pause_s
-            while time.monotonic() < resume_s and not self._job.cancelled:
-                await asyncio.sleep(POLL_S)
-            if number := await asyncio.to_thread(launcher.submitted, self._job.path):
-                self._held = ""
-                return number  # only the controller's answer was lost
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        try:
+            while True:
+                if number is not None:  # without an answer, the queue may have the job
+                    try:
+                        return await once()
+                    except RuntimeError as exc:
+                        error = exc
+                if launcher.is_full(str(error)):  # jobs of days may be in the queue
+                    deadline = time.monotonic() + AWAY_S
+                elif not launcher.is_away(str(error)) or time.monotonic() + pause_s > deadline:
+                    raise error
+                if self._job.cancelled:
+                    raise error
+                self._hold(once, launcher.reason(str(error)), pause_s)
+                resume_s = time.monotonic() + pause_s
+                while time.monotonic() < resume_s and not self._job.cancelled:
+                    await asyncio.sleep(POLL_S)
+                if number := await asyncio.to_thread(launcher.submitted, self._job.path):
+                    return number  # only the controller's answer was lost
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        finally:
+            self._held.pop(once, None)
 
-    def _hold(self, reason: str, pause_s: float) -> None:
-        """Note why the queue takes no job at present."""
-        if reason != self._held:
-            self._held = reason
+    def _hold(self, once: Callable[[], Awaitable[str]], reason: str, pause_s: float) -> None:
+        """Note why the queue does not take a submission at present."""
+        if reason != self._held.get(once):
+            self._held[once] = reason
             logger.info("%s. The submission is tried again in %.0f s", reason, pause_s)
 
     def gone(self, came: int = 0) -> str:
@@ -212,7 +212,9 @@ class Cluster:
 
     def waits(self) -> str:
         """Return why the jobs wait, in the queue's own words; empty if they run, or if the queue does not say."""
-        return "" if isinstance(self._launcher, ExistingCluster) else self._held or self._launcher.waits(self._line)
+        if isinstance(self._launcher, ExistingCluster):
+            return ""
+        return next(iter([*self._held.values()]), "") or self._launcher.waits(self._line)
 
     def standstill(self) -> str:
         """Return why a training stands still, such as ``"suspended"``; empty if the queue knows no reason."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import rlnb
-from rlnb import Command, Manifest
+from rlnb import Command, Manifest, Problem
 from rlnb_dask.docker import GPUS, VISIBLE
 
 RUNTIMES = ("apptainer", "docker", "podman", "pyxis")
@@ -30,9 +30,7 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
         runtime: One of ``RUNTIMES``.
         manifest: The manifest of the run.
     """
-    assets = manifest.asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
-    candidates = (str(rlnb.options.folders.path), assets)
-    folders = [folder for folder in candidates if folder and "://" not in folder]
+    folders = _folders(manifest)
     on_gpus = manifest.resources.device != "cpu"
     inside = command.argv if manifest.python else ("python", *command.argv[1:])
     if runtime == "apptainer":
@@ -41,6 +39,26 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
         return dataclasses.replace(command, argv=(*_pyxis(image, folders, command, manifest), *inside))
     around = _started_on_node(runtime, folders, on_gpus, command, manifest)
     return dataclasses.replace(command, argv=(*around, image, *inside))
+
+
+def mount_problems(runtime: str, manifest: Manifest) -> Iterator[Problem]:
+    """Yield a problem for each folder that a runtime cannot mount: it would read the name as several folders.
+
+    Args:
+        runtime: One of ``RUNTIMES``.
+        manifest: The manifest of the run.
+    """
+    separators = ":" if runtime in ("docker", "podman") else ":,"
+    for folder in _folders(manifest):
+        if marks := sorted({*separators} & {*folder}):
+            what = f"{folder} cannot be mounted in a container of {runtime}, because its name contains {marks[0]!r}."
+            yield Problem(what=what, fix="Use a folder of runs, or of assets, with another name.")
+
+
+def _folders(manifest: Manifest) -> Sequence[str]:
+    """Return the folders of this machine that ranks in a container use: the runs and the assets."""
+    candidates = (str(rlnb.options.folders.path), manifest.asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"))
+    return [folder for folder in candidates if folder and "://" not in folder]
 
 
 def _apptainer(folders: Sequence[str], on_gpus: bool) -> Sequence[str]:

@@ -49,6 +49,17 @@ def gpu_arguments(program: str, gpus: Sequence[str]) -> list[str]:
     return [f'--gpus="device={",".join(gpus)}"'] if gpus else []
 
 
+def replace_by(argv: list[str]) -> None:
+    """Replace this process by another program, or end it with the reason why that program cannot be started."""
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as exc:
+        sys.exit(
+            f"{argv[0]} cannot be started on this node: {exc.strerror}. Install it there, or use another "
+            "container_runtime."
+        )
+
+
 def main() -> None:
     """Replace this process by the client of Docker or Podman, which forwards signals to the container."""
     options = [f"--env={name}" for name in os.environ if FAMILIES.fullmatch(name)]
@@ -64,7 +75,7 @@ def main() -> None:
         gpus = job_gpus(os.environ.get(VISIBLE), answer.stdout)
         os.environ[VISIBLE] = ",".join(gpus)  # the ranks get them in this order
         arguments[:1] = gpu_arguments(program, gpus)
-    os.execvp(program, [program, "run", *options, *arguments])
+    replace_by([program, "run", *options, *arguments])
 
 
 if __name__ == "__main__":

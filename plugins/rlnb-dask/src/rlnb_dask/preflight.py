@@ -6,7 +6,7 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from distributed import Client, Future
@@ -162,14 +162,17 @@ def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def ours(versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions of rlnb and of the plugins in the notebook.
+def ours(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of rlnb and of the plugins in the notebook, whose interpreter also runs this process.
+
+    The versions in the manifest are those of the day on which the run was created. A resumed run may have newer ones.
 
     Args:
-        versions: The versions in a manifest. For a script, it also has those of the script's own interpreter.
+        names: The packages in a manifest. For a script, they also include those of the script's own interpreter.
     """
     others = {"python", "isaacsim", *SIMULATION} - {"rlnb"}
-    return {package: version for package, version in versions.items() if package not in others}
+    versions = {name: node.version(name) for name in names if name not in others}
+    return {name: version for name, version in versions.items() if version != "none"}
 
 
 def foreign(nodes: Sequence[NodeFacts], ours: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ def job(tmp_path: Path) -> rlnb.HostedJob:
 def test_one_node_needs_no_rendezvous(job: rlnb.HostedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", cpus_per_node=8)
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
-        *("srun", "--kill-on-bad-exit=1", "--cpus-per-task=8"),
+        *("srun", "--export=ALL", "--kill-on-bad-exit=1", "--cpus-per-task=8"),
         *(sys.executable, "-m", "rlnb.node", str(job.path), "--revocable", "--node=0", "--hang-after=900.0"),
         "--deadline=4540",
     ]
@@ -28,7 +28,7 @@ def test_one_node_needs_no_rendezvous(job: rlnb.HostedJob) -> None:
 def test_several_nodes_have_a_log_each(job: rlnb.HostedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", nodes=2, python="/env/bin/python", hang_after_s=None)
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
-        *("srun", "--kill-on-bad-exit=1", f"--output={job.path}/node%t.log", "--open-mode=append"),
+        *("srun", "--export=ALL", "--kill-on-bad-exit=1", f"--output={job.path}/node%t.log", "--open-mode=append"),
         *("bash", "-c", 'exec "$@" --node="$SLURM_PROCID"', "rlnb"),
         *("/env/bin/python", "-m", "rlnb.node", str(job.path), "--revocable", "--node=0", "--master=10.0.0.1:29500"),
         "--deadline=4540",

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rlnb_dask.queues import checks
 
 import rlnb
 from rlnb import plugins
+
+
+@pytest.fixture(autouse=True)
+def unanswered() -> None:
+    """Forget the answers of the queue that an earlier test has got."""
+    checks._answers.clear()
 
 
 @pytest.fixture

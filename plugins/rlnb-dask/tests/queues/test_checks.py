@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from rlnb_dask.queues import checks
 
@@ -118,6 +119,9 @@ def test_the_queue_is_asked_once_for_equal_jobs(
     assert [problems(account="rovers") for _ in range(3)] == ["Slurm would refuse this job: Invalid account"] * 3
     problems(account="drones")
     assert (tmp_path / "calls").read_text() == "x\n" * 2
+    with dask.config.set({"jobqueue.slurm.job-extra-directives": ["--constraint=h100"]}):
+        problems(account="drones")
+    assert (tmp_path / "calls").read_text() == "x\n" * 3, "the site's settings are in the job too"
     monkeypatch.setattr(checks, "KEEP_S", 0.0)
     problems(account="drones")
-    assert (tmp_path / "calls").read_text() == "x\n" * 3
+    assert (tmp_path / "calls").read_text() == "x\n" * 4

@@ -123,6 +123,15 @@ def test_a_refusal_is_the_line_with_its_cause() -> None:
     assert reason(f"There are not enough resources for your request\n{last}").startswith("There are not enough")
 
 
-def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None]) -> None:
-    commands("oarstat", "echo '{'")
+@pytest.mark.parametrize("answer", ["{", "[7]"])
+def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None], answer: str) -> None:
+    commands("oarstat", f"echo '{answer}'")
     assert rlnb.oar().living(["7"]) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "end"), [('"768"', "done (exit status 3)"), ('"?"', "Terminated"), ("[]", "Terminated")]
+)
+def test_an_exit_code_may_be_text(commands: Callable[[str, str], None], code: str, end: str) -> None:
+    commands("oarstat", f"""echo '{{"7": {{"state": "Terminated", "exit_code": {code}}}}}'""")
+    assert rlnb.oar().final("7") == end

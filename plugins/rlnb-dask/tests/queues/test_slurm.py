@@ -24,7 +24,7 @@ FULL = """#!/usr/bin/env bash
 #SBATCH --gpus-per-node=4
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-srun --kill-on-bad-exit=1 --cpus-per-task=8 bash -c 'set -e
+srun --export=ALL --kill-on-bad-exit=1 --cpus-per-task=8 bash -c 'set -e
 trap '"'"'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
  ${BASH_COMMAND-}" >&2'"'"' EXIT
 module load cuda
@@ -42,8 +42,8 @@ SMALL = """#!/usr/bin/env bash
 #SBATCH --ntasks-per-node=1
 #SBATCH --no-requeue
 
-srun --kill-on-bad-exit=1 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
- --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+srun --export=ALL --kill-on-bad-exit=1 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1\
+ --memory-limit 4.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 GPUS = """#!/usr/bin/env bash
 
@@ -56,7 +56,7 @@ GPUS = """#!/usr/bin/env bash
 #SBATCH --mem=65536M
 #SBATCH --gpus-per-node=4
 
-srun --kill-on-bad-exit=1 --cpus-per-task=16 PYTHON -m rlnb_dask.worker <scheduler> --name\
+srun --export=ALL --kill-on-bad-exit=1 --cpus-per-task=16 PYTHON -m rlnb_dask.worker <scheduler> --name\
  <name> --nthreads 1 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
@@ -121,6 +121,21 @@ def test_slurms_refusal_is_a_problem(commands: Callable[[str, str], None]) -> No
     assert problem.what.startswith("Slurm does not answer, so it cannot check this job: Unable to contact")
     commands("sbatch", "echo 'sbatch: Job 7 to start at 2026-11-23T04:42:55' >&2")
     assert rlnb.slurm(walltime="01:00:00").refusal() is None
+
+
+def test_a_queue_that_is_full_at_present_refuses_only_what_cannot_wait(commands: Callable[[str, str], None]) -> None:
+    lines = r"sbatch: error: QOSMaxSubmitJobPerUserLimit\nallocation failure: Job violates accounting/QOS policy"
+    commands("sbatch", f"printf '{lines}\\n' >&2; exit 1")
+    assert rlnb.slurm(walltime="01:00:00").refusal() is None
+    host = rlnb.slurm(walltime="01:00:00", host="job").refusal()
+    assert host is not None, "no process is left that could wait"
+    (array,) = rlnb.slurm(walltime="01:00:00").check_array(3)
+    assert array.what.endswith(
+        "an array of 3 such jobs: Job violates accounting/QOS policy: QOSMaxSubmitJobPerUserLimit"
+    )
+    assert array.fix.startswith(
+        "Use fewer runs, or array=False, with which runs wait outside the queue. The QOS allows"
+    )
 
 
 def test_a_query_distinguishes_waiting_jobs_ended_jobs_and_no_answer(commands: Callable[[str, str], None]) -> None:

@@ -47,9 +47,9 @@ def test_an_objection_names_a_partition_that_does_not_exist() -> None:
         ("QOSMaxGRESPerJob", "Use fewer GPUs"),
         ("QOSMaxMemoryPerJob", "Use less memory"),
         ("QOSMaxLicensePerJob", "Use a smaller job"),
-        ("PartitionTimeLimit", "exceeds a limit of the partition and will not start. Use a shorter walltime"),
-        ("PartitionNodeLimit", "Use fewer nodes"),
-        ("QOSMinCpuNotSatisfied", "the job is smaller than the QOS permits"),
+        ("PartitionTimeLimit", "the job exceeds a limit of the partition. Use a shorter walltime"),
+        ("PartitionNodeLimit", "few nodes in service, or its limits permit only fewer or only more nodes"),
+        ("QOSMinCpuNotSatisfied", "the job is smaller than the QOS permits. Use more cores, GPUs or nodes"),
         ("QOSMaxSubmitJobPerUserLimit", "the QOS allows no further job in the queue until another one has ended"),
         ("AssocGrpSubmitJobsLimit", "the account allows no further job in the queue until another one has ended"),
         ("QOSMaxJobsPerUserLimit", "with this one, your jobs would exceed a limit of the QOS"),
@@ -65,7 +65,7 @@ def test_a_limit_is_said_in_words(name: str, advice: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["Resources", "PartitionDown", "JobHeldAdmin", "ReqNodeNotAvail, UnavailableNodes:n1"]
+    "reason", ["Resources", "PartitionDown", "JobHeldAdmin", "ReqNodeNotAvail, UnavailableNodes:n1", "QOSTimeLimit"]
 )
 def test_other_reasons_have_no_advice(reason: str) -> None:
     assert slurm_limits.advice(f"PENDING ({reason})") == ""
@@ -76,7 +76,8 @@ def test_the_fix_names_the_command_that_lists_what_is_allowed() -> None:
     assert slurm_limits.fix("Invalid account or account/partition combination specified") == slurm_limits.RIGHTS
     assert slurm_limits.fix("Invalid partition name specified") == slurm_limits.PARTITIONS
     fix = slurm_limits.fix(f"{POLICY}: QOSMinCpuNotSatisfied")
-    assert fix == "The job is smaller than the QOS permits. `sacctmgr show qos` lists its limits."
+    advice = "The job is smaller than the QOS permits. Use more cores, GPUs or nodes."
+    assert fix == f"{advice} `sacctmgr show qos` lists its limits."
 
 
 def test_only_a_limit_of_submissions_is_over_some_time() -> None:

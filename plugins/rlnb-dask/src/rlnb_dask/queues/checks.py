@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlnb import Manifest, Problem
-from rlnb_dask.containers import RUNTIMES
+from rlnb_dask.containers import RUNTIMES, mount_problems
 from rlnb_dask.queues.reserved import objection
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ KEEP_S = 1.0
 NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
 
 _answers: dict[str, tuple[float, Problem | None]] = {}
-"""The latest answer of the queue with its time, in seconds of the monotonic clock, by the text of the launcher."""
+"""The latest answer of the queue with its time, in seconds of the monotonic clock, by launcher and job script."""
 
 
 def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
@@ -49,7 +49,9 @@ def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
 
 
 def training_problems(launcher: QueueLauncher, manifest: Manifest) -> Iterator[Problem]:
-    """Yield a problem for each size of a node that a training needs and the job would not have."""
+    """Yield a problem for each folder and each size of a node that a training needs and the job would not have."""
+    if launcher.container:
+        yield from mount_problems(launcher.container_runtime, manifest)
     if any(_numbers(launcher)):
         return
     yield from launcher.size_problems()
@@ -84,11 +86,12 @@ def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:
 
 def _refusal(launcher: QueueLauncher) -> Problem | None:
     """Return the queue's objection to a job, with one question for all trials of a sweep."""
-    answer_s, problem = _answers.get(repr(launcher), (-math.inf, None))
+    key = f"{launcher!r}\n{launcher.job_script()}"  # the site's file has settings too
+    answer_s, problem = _answers.get(key, (-math.inf, None))
     if time.monotonic() - answer_s > KEEP_S:
         problem = launcher.refusal()
         _answers.clear()
-        _answers[repr(launcher)] = (time.monotonic(), problem)
+        _answers[key] = (time.monotonic(), problem)
     return problem
 
 

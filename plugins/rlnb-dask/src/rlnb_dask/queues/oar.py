@@ -126,12 +126,21 @@ def jobs_of(text: str) -> Mapping[str, Job] | None:
     except json.JSONDecodeError as exc:
         logger.info("the queue's answer is malformed: %s", exc)
         return None
+    if not isinstance(jobs, dict):
+        logger.info("the queue's answer is not about jobs: %s", text)
+        return None
     return {
         number: Job(
             state=str(job.get("state", "")),
             message=str(job.get("message") or ""),
-            exit_code=job.get("exit_code"),
+            exit_code=_number(job.get("exit_code")),
             events=[str(event.get("type", "")) for event in job.get("events") or ()],
         )
         for number, job in jobs.items()
     }
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number, which may be written as text; None for anything else."""
+    text = str(value)
+    return int(text) if text.isdecimal() else None

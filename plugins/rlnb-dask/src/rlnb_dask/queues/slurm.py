@@ -9,7 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlnb import Manifest, Problem
@@ -111,9 +111,9 @@ class Slurm(ArrayQueueLauncher):
     def spread(self) -> Sequence[str]:
         """Return the srun command that starts a process on each node of a job."""
         # Slurm ends a step more reliably than the children of a script. Since 22.05, srun does not inherit the job's
-        # --cpus-per-task.
+        # --cpus-per-task. It inherits --export=NONE, which would drop the lines of the prologue.
         cores = [f"--cpus-per-task={self.cores}"] if self._with_cores else []
-        return ["srun", "--kill-on-bad-exit=1", *cores]
+        return ["srun", "--export=ALL", "--kill-on-bad-exit=1", *cores]
 
     def own_directives(self, nodes: int) -> Sequence[str]:
         """Return the directives for the nodes of a job, with one task per node."""
@@ -149,20 +149,30 @@ class Slurm(ArrayQueueLauncher):
     def refusal(self) -> Problem | None:
         """Return Slurm's objection to a trial submission of the job; None if there is none.
 
+        A queue that takes no further job at present is no objection: the host waits, unless it is a job itself.
         A controller that does not answer is an objection too: a user who is present can try again at once, and learns
         that SLURM_CONF is wrong.
         """
-        if problem := _refusal("this job", self.job_script(), self.nodes, self._least()):
-            return problem
-        if self.host != host_job.JOB:
+        problem = _refusal("this job", self.job_script(), self.nodes, self._least())
+        if problem and self.host != host_job.JOB and self.is_full(problem.what):
+            logger.info("The host will wait. %s", problem.what)
             return None
+        if problem or self.host != host_job.JOB:
+            return problem
         least = Node(name="", cores=1, memory_mib=host_job.MEMORY_MIB, gpus=0)
         return _refusal("the job of the host", host_job.script(self, Path("JOB")), 1, least)
 
     def array_refusal(self, count: int) -> Problem | None:
-        """Return Slurm's objection to a trial submission of an array, such as a limit of the number of jobs."""
+        """Return Slurm's objection to a trial submission of an array, such as a limit of the number of jobs.
+
+        Slurm does not tell whether the array exceeds a limit by itself or only with the jobs that are in the queue.
+        """
         options = [f"--array=0-{count - 1}"]
-        return _refusal(f"an array of {count} such jobs", self.job_script(), self.nodes, self._least(), options)
+        problem = _refusal(f"an array of {count} such jobs", self.job_script(), self.nodes, self._least(), options)
+        if problem and self.is_full(problem.what):
+            fix = f"Use fewer runs, or array=False, with which runs wait outside the queue. {problem.fix}"
+            return replace(problem, fix=fix)
+        return problem
 
     def _least(self) -> Node:
         """Return the size that a node must have for a job."""

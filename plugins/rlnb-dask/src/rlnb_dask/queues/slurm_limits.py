@@ -9,7 +9,7 @@ import re
 
 FULL = re.compile(r"\b(QOS|Assoc)(Max|Grp)SubmitJob\w*")
 """Limits of the number of jobs in the queue, under which the same job may be submitted later."""
-_NAME = re.compile(r"\b(QOS|Assoc|Partition)((?:Max|Min|Grp)\w+|(?:Time|Node)Limit)\b")
+_NAME = re.compile(r"\b(QOS|Assoc|Partition)((?:Max|Min|Grp)\w+|(?<=Partition)(?:Time|Node)Limit)\b")
 _OWNERS = {"QOS": "QOS", "Assoc": "account", "Partition": "partition"}
 _LESS = {
     "Wall|Time|Minutes": "a shorter walltime",
@@ -29,7 +29,7 @@ LISTS = {
 RIGHTS = (
     "`sacctmgr show associations user=$USER format=account,partition,qos` lists the accounts and QOS that you may use."
 )
-PARTITIONS = "`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm."
+PARTITIONS = "`sinfo` lists partitions and their limits. If sinfo fails, SLURM_CONF names no running Slurm."
 
 
 def objection(stderr: str) -> str:
@@ -62,8 +62,12 @@ def advice(text: str) -> str:
     if "Submit" in kind:
         return f"the {owner} allows no further job in the queue until another one has ended"
     if kind.startswith("Min"):
-        return f"the job is smaller than the {owner} permits"
-    if re.search("Per(Job|Node)", kind) or limit[1] == "Partition":
+        return f"the job is smaller than the {owner} permits. Use more cores, GPUs or nodes"
+    if limit[0] == "PartitionNodeLimit":
+        return "the partition has too few nodes in service, or its limits permit only fewer or only more nodes"
+    if limit[0] == "PartitionTimeLimit":
+        return "the job exceeds a limit of the partition. Use a shorter walltime"
+    if re.search("Per(Job|Node)", kind):
         quantity = re.sub("Per(Job|Node)", "", kind)
         less = next((less for pattern, less in _LESS.items() if re.search(pattern, quantity)), "a smaller job")
         return f"the job exceeds a limit of the {owner} and will not start. Use {less}"
