@@ -36,6 +36,7 @@ from .mirror.launcher import RemoteLauncher as RemoteLauncher
 from .notebook.define import define as define
 from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts
+from .plugins import libraries as libraries
 from .plugins import make_launcher as make_launcher
 from .records.alerts import Alert as Alert
 from .records.evaluation import Evaluation as Evaluation

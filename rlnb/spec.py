@@ -145,8 +145,8 @@ class Manifest:
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder; empty if it is no git repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of rlnb, plugins and Python in the kernel that wrote the manifest. For a script with an own interpreter,
-    the versions of Python, Isaac Lab, Isaac Sim and torch are those of that interpreter, as far as they are known."""
+    """Versions of rlnb, plugins and Python in the kernel that wrote the manifest. For a script with its own
+    interpreter, the versions of Python, Isaac Lab, Isaac Sim and torch are those of that interpreter, if known."""
     keep: int | None = None
     """Number of newest checkpoints to keep, in addition to the best by reward; None keeps all."""
     film_every: int | None = None

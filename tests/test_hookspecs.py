@@ -189,7 +189,7 @@ def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install:
     assert run.started.plugins == {"noted": "1.0"}
     (install / "rlnb_noted.py").write_text("raise ValueError('of all things')\n")
     try:
-        with pytest.warns(UserWarning, match=r"^The plugin 'noted' 1\.0 was part of the training, and does not work"):
+        with pytest.warns(UserWarning, match=r"^The plugin 'noted' 1\.0 could change the env of the training\."):
             evaluation = run.evaluate(2)
     finally:
         simulator.shut_down()

@@ -30,11 +30,17 @@ def list_plugins(context: typer.Context) -> None:
             plugin.distribution or "registered by hand",
             plugin.version,
             _additions(plugin),
-            "; ".join([f"left out: {plugin.error}. {plugin.fix}"] if plugin.error else plugin.remarks),
+            _faults(plugin),
         )
         for plugin in installed()
     ]
     screen.table(["plugin", "distribution", "version", "adds", "error"], rows)
+
+
+def _faults(plugin: Plugin) -> str:
+    """Return why a plugin is left out, and its faults that do not keep it from its work."""
+    error = [f"left out: {plugin.error}. {plugin.fix}"] if plugin.error else []
+    return "; ".join(fault.rstrip(".") for fault in (*error, *plugin.remarks))
 
 
 def _additions(plugin: Plugin) -> str:

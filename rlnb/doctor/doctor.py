@@ -101,5 +101,5 @@ def check_plugins(plugins: Sequence[Plugin]) -> Finding:
 
 def _state_of(plugin: Plugin) -> str:
     text = f"{plugin.distribution or plugin.name} {plugin.version}".strip()
-    faults = [f"is left out: {plugin.error}"] if plugin.error else plugin.remarks
-    return " ".join([text, *faults]).rstrip(".")
+    faults = [*([f"is left out: {plugin.error}"] if plugin.error else []), *plugin.remarks]
+    return f"{text} {'; '.join(fault.rstrip('.') for fault in faults)}".rstrip()

@@ -6,16 +6,18 @@ import contextlib
 import importlib.util
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from rlnb.errors import InterruptedRequest, RlnbError
 
 HEAVY = ("torch", "isaaclab", "isaacsim", "jax", "warp", "pxr")
-"""Modules that a plugin's light half must not import: each takes seconds, in every process of rlnb."""
+"""Modules that a plugin's light half should not import: each takes seconds, in every process of rlnb."""
 
 
 class HookError(RlnbError):
@@ -50,8 +52,12 @@ class Plugin:
     """Faults that do not keep the plugin from its work, such as a hook that does not exist."""
 
     def __str__(self) -> str:
-        package = f"{self.distribution} {self.version}".strip() or "registered by hand"
-        return f"plugin {self.name!r} ({package})"
+        return f"plugin {self.name!r} ({self.package or 'registered by hand'})"
+
+    @property
+    def package(self) -> str:
+        """Name and version of the package; empty if it was registered by hand."""
+        return f"{self.distribution} {self.version}".strip()
 
     @property
     def usual_fix(self) -> str:
@@ -68,6 +74,7 @@ def plugin_of(entry: metadata.EntryPoint) -> Plugin:
 
 def load_module(entry: metadata.EntryPoint, plugin: Plugin) -> Any:
     """Return the object that an entry point names; None if it cannot be used, which the plugin then notes."""
+    begun = time.perf_counter()
     try:
         # stdout carries the output of a command
         with contextlib.redirect_stdout(sys.stderr), heavy_imports() as heavy:
@@ -76,19 +83,21 @@ def load_module(entry: metadata.EntryPoint, plugin: Plugin) -> Any:
         raise
     except (Exception, SystemExit) as exc:  # a plugin may raise anything
         plugin.error, plugin.fix = f"its import {cause_of(exc)}", plugin.usual_fix
-        if (
-            isinstance(exc, ModuleNotFoundError)
-            and exc.name
-            and importlib.util.find_spec(exc.name.split(".")[0]) is None
-        ):
+        if isinstance(exc, ModuleNotFoundError) and exc.name and not _exists(exc.name.split(".")[0]):
             plugin.fix = f"Install the package of {exc.name!r}, or uninstall {plugin.distribution}."
         return None
     if heavy:
-        names = " and ".join(heavy)
-        plugin.error = f"its import also imports {names}, which slows every command down"
-        plugin.fix = f"Import {names} inside the functions that need it, or uninstall {plugin.distribution}."
-        return None
+        names, seconds = " and ".join(heavy), time.perf_counter() - begun
+        fix = f"Import {names} inside the functions that need it."
+        plugin.remarks = (f"imports {names} on load, which takes {seconds:.1f} s in each process. {fix}",)
     return module
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:  # a module of sys.modules that was made by hand, without a spec
+        return True
 
 
 @contextlib.contextmanager
@@ -118,14 +127,18 @@ class _Watch:
 
 def cause_of(exc: BaseException) -> str:
     """Return what an exception of a plugin was and where, e.g. ``"raised ValueError: no (/a/b.py, line 3)"``."""
-    text = f"raised {type(exc).__name__}: {exc}".rstrip(": ")
-    if isinstance(exc, SystemExit):
-        text = f"called sys.exit({exc.code!r})"
+    text = f"called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else f"raised {text_of(exc)}"
     frames = traceback.extract_tb(exc.__traceback__)
     places = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename not in _OWN_FILES]
     last = places[-1] if places and not isinstance(exc, SyntaxError) else None  # a SyntaxError names its file itself
     return f"{text} ({last.filename}, line {last.lineno})" if last else text
 
 
-_OWN_FILES = (__file__, __file__.replace("plugin.py", "answers.py"), metadata.__file__)
+def text_of(exc: BaseException) -> str:
+    """Return the type and the text of an exception, also of one whose ``__str__`` raises."""
+    text = traceback.TracebackException(type(exc), exc, None, lookup_lines=False)
+    return f"{type(exc).__name__}: {text}".rstrip(": ")
+
+
+_OWN_FILES = (__file__, str(Path(__file__).with_name("answers.py")), metadata.__file__)
 """Files whose frames say nothing about the place of a fault."""

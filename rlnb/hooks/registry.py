@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import pluggy
 
 from rlnb import hookspecs
-from rlnb.errors import did_you_mean
+from rlnb.errors import RlnbError, did_you_mean
 from rlnb.hooks.answers import answer_of
-from rlnb.hooks.plugin import HookError, Plugin, load_module, plugin_of
+from rlnb.hooks.plugin import HookError, Plugin, load_module, plugin_of, text_of
 from rlnb.spec import Task
 
 REGISTRATION = {
@@ -26,6 +28,8 @@ REGISTRATION = {
 """The hooks by which a plugin says what it adds, to the kind of object. A plugin that fails in one is left out."""
 RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": ("local", "injected")}
 """Names that are rlnb's own."""
+_lock = threading.RLock()
+"""Held by each function of this module: the threads of a Jupyter server look up plugins at the same time."""
 
 
 class Registry:
@@ -36,42 +40,49 @@ class Registry:
         self.manager.add_hookspecs(hookspecs)
         self.plugins: dict[str, Plugin] = {}
         """Every plugin by name, also those that are left out."""
-        self._registered: dict[str, tuple[list[pluggy.HookImpl], list[tuple[Plugin, tuple[Any, ...]]]]] = {}
-        """What plugins register with each hook, and the implementations that did."""
+        self._settled: dict[str, list[pluggy.HookImpl]] = {}
+        """For each hook of :data:`REGISTRATION`, the implementations that have been called."""
+        self._items: dict[str, list[tuple[Plugin, tuple[Any, ...]]]] = {}
+        """For each hook of :data:`REGISTRATION`, what plugins register with it."""
+        self._calling = False
         self._untold: list[str] = []
         self._load()
 
     def _load(self) -> None:
-        modules: dict[str, str] = {}
+        values: dict[str, str] = {}
         for entry in sorted(metadata.entry_points(group="rlnb")):
-            value = modules.setdefault(entry.name, entry.value)
+            value = values.setdefault(entry.name, entry.value)
             if value != entry.value:
-                both = f"Two packages provide an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
-                self._untold.append(f"{both} The second is left out; uninstall one.")
+                second = plugin_of(entry)
+                remark = f"has the name of another plugin, that of {second.package}, which is left out. Uninstall one."
+                self.plugins[entry.name].remarks += (remark,)
             if entry.name in self.plugins:
                 continue
             plugin = self.plugins[entry.name] = plugin_of(entry)
             module = load_module(entry, plugin)
             if module is not None:
                 self._add(plugin, module)
-            if plugin.error:
-                self._untold.append(left_out(plugin))
+        for plugin in self.plugins.values():
+            self._untold += [left_out(plugin)] if plugin.error else []
+            self._untold += [f"The {plugin} {remark}" for remark in plugin.remarks]
 
     def _add(self, plugin: Plugin, module: object) -> None:
         """Register the hooks of a plugin; an error is noted in the plugin."""
         try:
             self.manager.register(module, name=plugin.name)
-            wrappers = [hook for hook, implementation in self._hooks(module) if implementation.wrapper]
+            wrappers = [hook for hook, one in self._hooks(module) if one.wrapper or one.hookwrapper]
             plugin.error = f"{wrappers[0]} is a wrapper, which rlnb's hooks do not have" if wrappers else ""
         except Exception as exc:  # an argument that the hook does not have, or a property that raises
-            plugin.error = f"{type(exc).__name__}: {' '.join(str(exc).split())}"
+            plugin.error = " ".join(text_of(exc).split())
         if plugin.error:
             plugin.fix = plugin.usual_fix
-            if self.manager.has_plugin(plugin.name):
-                self.manager.unregister(name=plugin.name)
-            return
-        plugin.remarks = tuple(_remarks(module, dict(self._hooks(module))))
-        self._untold += [f"The {plugin} {remark}" for remark in plugin.remarks]
+            self._unregister(plugin)
+        else:
+            plugin.remarks += tuple(_remarks(module, dict(self._hooks(module))))
+
+    def _unregister(self, plugin: Plugin) -> None:
+        if self.manager.has_plugin(plugin.name):
+            self.manager.unregister(name=plugin.name)
 
     def _hooks(self, module: object) -> list[tuple[str, pluggy.HookImpl]]:
         """Return the implementations of a plugin, with the names of their hooks."""
@@ -90,11 +101,13 @@ class Registry:
             raise HookError(f"The {plugin} was not registered: {fault}", fault=fault, fix="Use another name.")
         names = {hook: [_name(one) for _, items in self.items(hook) for one in items] for hook in REGISTRATION}
         self._add(plugin, module)
-        if fault := plugin.error or next(self._faults(plugin, module, names), ""):
-            if self.manager.has_plugin(plugin.name):
-                self.manager.unregister(name=plugin.name)
+        with self._calls():
+            fault = plugin.error or next(self._faults(plugin, module, names), "")
+        if fault:
+            self._unregister(plugin)
             raise HookError(f"The {plugin} was not registered: {fault}", fault=fault, fix=plugin.usual_fix)
         self.plugins[plugin.name] = plugin
+        self._untold += [f"The {plugin} {remark}" for remark in plugin.remarks]
 
     def _faults(self, plugin: Plugin, module: object, names: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Find why a plugin cannot be registered by hand, given the names that others register with each hook."""
@@ -108,39 +121,77 @@ class Registry:
                         yield f"{REGISTRATION[hook]} named {_name(one)!r} is there already"
 
     def items(self, hook: str) -> list[tuple[Plugin, tuple[Any, ...]]]:
-        """Return what each plugin registers with a hook.
+        """Return what each plugin registers with a hook of :data:`REGISTRATION`."""
+        self.settle()
+        return self._items[hook]
 
-        A plugin that fails is left out from then on. A name that two plugins register belongs to neither.
+    def settle(self) -> None:
+        """Call the hooks of :data:`REGISTRATION` of all plugins, unless that is done.
+
+        A plugin that fails in one is left out of all hooks. A name that two plugins register belongs to neither.
+
+        Raises:
+            RlnbError: Such a hook is running, and looks up what plugins register.
         """
-        implementations = self.implementations(hook)
-        earlier, pairs = self._registered.get(hook, ([], []))
-        if earlier == implementations:
-            return pairs
-        answers = [answer_of(hook, one, self.of(one)) for one in implementations]
-        for answer in answers:
-            if answer.error is not None:
-                self._leave_out(answer.plugin, answer.error.fault, answer.error.fix)
-        pairs = [(answer.plugin, answer.value) for answer in answers if answer.error is None]
-        clashes = self._clashes(hook, pairs)
-        pairs = [(plugin, tuple(one for one in items if _name(one) not in clashes)) for plugin, items in pairs]
-        self._registered[hook] = self.implementations(hook), pairs
-        return pairs
+        if self._calling:
+            raise RlnbError("A hook that registers objects cannot look up such objects. Name them by strings.")
+        implementations = {hook: self.implementations(hook) for hook in REGISTRATION}
+        if self._settled == implementations:
+            return
+        with self._calls():
+            pairs = {hook: list(self._answers(hook, ones)) for hook, ones in implementations.items()}
+        for hook in REGISTRATION:
+            self._items[hook] = self._unique(hook, [pair for pair in pairs[hook] if not pair[0].error])
+        self._settled = {hook: self.implementations(hook) for hook in REGISTRATION}
 
-    def _clashes(self, hook: str, pairs: Sequence[tuple[Plugin, Sequence[Any]]]) -> set[str]:
-        """Return the names that a hook registers more than once. The plugins that do so get a remark."""
-        owners = {name: ["rlnb itself"] for name in RESERVED.get(hook, ())}
+    @contextlib.contextmanager
+    def _calls(self) -> Iterator[None]:
+        """While hooks of :data:`REGISTRATION` are called, :meth:`settle` would call them again without an end."""
+        self._calling = True
+        try:
+            yield
+        finally:
+            self._calling = False
+
+    def _answers(self, hook: str, implementations: Iterable[pluggy.HookImpl]) -> Iterator[tuple[Plugin, Any]]:
+        """Call a hook of plugins, and yield what each registers. A plugin that fails is left out from then on."""
+        for one in implementations:
+            plugin = self.of(one)
+            if plugin.error:  # it has failed in another hook
+                continue
+            answer = answer_of(hook, one, plugin)
+            if answer.error is None:
+                yield plugin, answer.value
+            else:
+                plugin.error, plugin.fix = answer.error.fault, answer.error.fix
+                self._unregister(plugin)
+                self._untold.append(left_out(plugin))
+
+    def _unique(self, hook: str, pairs: Sequence[tuple[Plugin, Any]]) -> list[tuple[Plugin, tuple[Any, ...]]]:
+        """Return what plugins register with a hook, without a name of rlnb and without one that is there twice.
+
+        The plugins that register such a name get a remark.
+        """
+        owners: dict[str, list[Plugin]] = {}
         for plugin, items in pairs:
             for name in dict.fromkeys(map(_name, items)):
-                owners.setdefault(name, []).append(f"the {plugin}")
-        clashes = {name for name in owners if len(owners[name]) > 1}
-        for plugin, items in pairs:
-            for name in sorted(clashes & {*map(_name, items)}):
-                others = " and ".join(owner for owner in owners[name] if owner != f"the {plugin}")
-                remark = f"has {REGISTRATION[hook]} named {name!r}, as has {others}. Uninstall one of them."
-                if remark not in plugin.remarks:
-                    plugin.remarks += (remark,)
-                    self._untold.append(f"The {plugin} {remark} Until then, neither is used.")
-        return clashes
+                owners.setdefault(name, []).append(plugin)
+        reserved, kind = RESERVED.get(hook, ()), REGISTRATION[hook]
+        for name in sorted(owners):
+            for plugin in owners[name]:
+                others = " and ".join(f"the {other}" for other in owners[name] if other is not plugin)
+                if name in reserved:
+                    self._remark(plugin, f"registers {kind} named {name!r}, which is a name of rlnb's own. Rename it.")
+                elif others:
+                    fix = "Uninstall one of them. Until then, neither is used."
+                    self._remark(plugin, f"has {kind} named {name!r}, as has {others}. {fix}")
+        unique = {name for name in owners if len(owners[name]) == 1 and name not in reserved}
+        return [(plugin, tuple(item for item in items if _name(item) in unique)) for plugin, items in pairs]
+
+    def _remark(self, plugin: Plugin, remark: str) -> None:
+        if remark not in plugin.remarks:
+            plugin.remarks += (remark,)
+            self._untold.append(f"The {plugin} {remark}")
 
     def implementations(self, hook: str) -> list[pluggy.HookImpl]:
         """Return the implementations of a hook, in the order of registration."""
@@ -151,12 +202,6 @@ class Registry:
         """Return the plugin of an implementation."""
         name = implementation.plugin_name
         return self.plugins.setdefault(name, Plugin(name=name))
-
-    def _leave_out(self, plugin: Plugin, error: str, fix: str) -> None:
-        plugin.error, plugin.fix = error, fix
-        if self.manager.has_plugin(plugin.name):
-            self.manager.unregister(name=plugin.name)
-        self._untold.append(left_out(plugin))
 
     def tell(self) -> None:
         """Warn of each fault that was found since the last call."""
@@ -191,7 +236,7 @@ def _remarks(module: object, hooks: Mapping[str, pluggy.HookImpl]) -> Iterator[s
 
 @functools.cache
 def registry() -> Registry:
-    """Return the plugins of this process. The first call loads them."""
+    """Return the plugins of this process. The first call loads them. The caller holds the lock."""
     return Registry()
 
 
@@ -201,9 +246,10 @@ def manager() -> pluggy.PluginManager:
     A plugin that fails to load is left out, with one warning that names it. The second of two plugins with the same
     name is left out too.
     """
-    plugins = registry()
-    plugins.tell()
-    return plugins.manager
+    with _lock:
+        plugins = registry()
+        plugins.tell()
+        return plugins.manager
 
 
 def register(plugin: object, name: str | None = None) -> None:
@@ -216,18 +262,22 @@ def register(plugin: object, name: str | None = None) -> None:
     Raises:
         RlnbError: A hook of the plugin does not exist in this form, fails, or registers a name that is in use.
     """
-    registry().add(plugin, name)
+    with _lock:
+        plugins = registry()
+        plugins.add(plugin, name)
+        plugins.tell()
 
 
 def registered(hook: str) -> list[tuple[Plugin, tuple[Any, ...]]]:
     """Return the objects that plugins register with a hook of :data:`REGISTRATION`.
 
-    A plugin whose hook raises, returns a wrong type or a name in use is left out, with one warning that names it.
+    A plugin that fails in any of these hooks is left out, with one warning that names it.
     """
-    plugins = registry()
-    pairs = plugins.items(hook)
-    plugins.tell()
-    return pairs
+    with _lock:
+        plugins = registry()
+        items = plugins.items(hook)
+        plugins.tell()
+        return items
 
 
 def implementations_of(hook: str) -> list[tuple[Plugin, pluggy.HookImpl]]:
@@ -235,25 +285,34 @@ def implementations_of(hook: str) -> list[tuple[Plugin, pluggy.HookImpl]]:
 
     A plugin that fails in a hook of :data:`REGISTRATION` is not among them.
     """
-    plugins = registry()
-    for registration in REGISTRATION:
-        plugins.items(registration)
-    plugins.tell()
-    return [(plugins.of(one), one) for one in reversed(plugins.implementations(hook))]
+    with _lock:
+        plugins = registry()
+        plugins.settle()
+        plugins.tell()
+        return [(plugins.of(one), one) for one in reversed(plugins.implementations(hook))]
 
 
 def installed() -> list[Plugin]:
     """Return all plugins by name, also those that are left out, with their errors. Nothing is warned of."""
-    plugins = registry()
-    for hook in REGISTRATION:
-        plugins.items(hook)
-    plugins.forget()
-    works = plugins.manager.has_plugin
-    return sorted((one for one in plugins.plugins.values() if one.error or works(one.name)), key=lambda one: one.name)
+    with _lock:
+        plugins = registry()
+        plugins.settle()
+        plugins.forget()
+        works = plugins.manager.has_plugin
+        every = (plugin for plugin in plugins.plugins.values() if plugin.error or works(plugin.name))
+        return sorted(every, key=lambda plugin: plugin.name)
+
+
+def package_versions() -> dict[str, str]:
+    """Return the version of each package that installs a plugin, by the package's name."""
+    with _lock:
+        plugins = registry().plugins.values()
+        return {plugin.distribution: plugin.version for plugin in plugins if plugin.version}
 
 
 def hooks_of(plugin: Plugin) -> list[str]:
     """Return the names of the hooks that a plugin implements; none if it is left out."""
-    plugins = registry().manager
-    module = plugins.get_plugin(plugin.name)
-    return [caller.name for caller in plugins.get_hookcallers(module) or []] if module is not None else []
+    with _lock:
+        plugins = registry().manager
+        module = plugins.get_plugin(plugin.name)
+        return [caller.name for caller in plugins.get_hookcallers(module) or []] if module is not None else []

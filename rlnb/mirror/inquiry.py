@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.hooks.registry import package_versions
 from rlnb.mirror.frames import Frame
 from rlnb.settings import Root
 from rlnb.spec import Json, Manifest
@@ -29,8 +29,7 @@ def answer(root: Root, manifest: Manifest) -> Frame:
 
 def versions() -> dict[str, str]:
     """Return the versions of rlnb and of the packages of its plugins, by name."""
-    packages = (entry.dist for entry in metadata.entry_points(group="rlnb"))
-    return {"rlnb": __version__, **{package.name: package.version for package in packages if package is not None}}
+    return {"rlnb": __version__, **package_versions()}
 
 
 def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:

@@ -14,18 +14,28 @@ from rlnb.pods import pod
 from rlnb.storage import files
 
 
+class Terminated(BaseException):
+    """Raised by SIGTERM. A SystemExit would count as a fault of the plugin that is at work."""
+
+
 def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
         sys.stderr.write("rlnb.pods needs one argument. Use python -m rlnb.pods RUN_DIR, with the folder of a run.\n")
         return 2
     adopt_orphans()
     files.restrict_umask()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Linux ignores it in the first process of a container
     try:
+        signal.signal(signal.SIGTERM, _terminate)  # Linux ignores it in the first process of a container
         return pod.start(Path(argv[0]), os.environ)
     except RlnbError as exc:
         sys.stderr.write(f"rlnb.pods: {exc}\n")
         return 1
+    except Terminated:
+        return 1
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 if __name__ == "__main__":

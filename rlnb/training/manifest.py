@@ -9,11 +9,11 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
+from rlnb.hooks.registry import package_versions
 from rlnb.records.find import run_of
 from rlnb.records.remote import refuse_far
 from rlnb.run.find import get_run
@@ -86,7 +86,7 @@ def make_manifest(
         python=request.python or options.python,
         asset_root=request.asset_root or options.asset_root,
         git=git,
-        versions={**_plugin_versions(), "rlnb": __version__, "python": sys.version.split()[0]},
+        versions={**package_versions(), "rlnb": __version__, "python": sys.version.split()[0]},
         tags=tuple(request.tags) if are_tags else (),
     )
 
@@ -134,8 +134,3 @@ def _git() -> dict[str, str]:
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": commit.stdout.strip(), "state": "changed" if changes.stdout.strip() else "clean"}
-
-
-def _plugin_versions() -> dict[str, str]:
-    """Return the version of each installed plugin, by the name of its distribution."""
-    return {entry.dist.name: entry.dist.version for entry in metadata.entry_points(group="rlnb") if entry.dist}

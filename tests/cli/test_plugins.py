@@ -45,6 +45,17 @@ def test_a_plugin_that_is_registered_by_hand_is_listed_with_its_hooks(invoke: In
     assert re.search(r"drawing +registered by hand +hook rlnb_panels", invoke("plugins").stdout)
 
 
+def test_the_remarks_on_a_plugin_are_listed(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "600")
+    hooks = {"rlnb_chek": staticmethod(rlnb.hookimpl(lambda manifest: [])), "rlnb_panels": staticmethod(lambda run: [])}
+    with pytest.warns(UserWarning, match="The plugin 'odd'"):
+        rlnb.register(type("Plugin", (), hooks), "odd")
+    output = invoke("plugins").stdout
+    manager().unregister(name="odd")
+    assert "implements rlnb_chek, which is not a hook of rlnb, so it is never called. Did you mean" in output
+    assert "'rlnb_check'?; has a function rlnb_panels that is never called. Mark it with @rlnb.hookimpl" in output
+
+
 def test_the_next_commands_after_new_can_be_pasted_into_a_shell(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

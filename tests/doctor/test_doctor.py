@@ -27,15 +27,17 @@ def test_the_kernel_runs_on_python_3_11_to_3_13(version: tuple[int, ...], level:
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
     fine = Plugin(name="a", distribution="rlnb-a", version="1")
-    broken = Plugin(name="b", distribution="rlnb-b", version="2", error="ImportError: no torch", fix="Install torch.")
-    odd = Plugin(name="c", distribution="rlnb-c", version="3", remarks=("implements rlnb_chekc.",))
+    broken = Plugin(
+        name="b", distribution="rlnb-b", version="2", error="no torch", fix="Install torch.", remarks=("x.",)
+    )
+    odd = Plugin(name="c", distribution="rlnb-c", version="3", remarks=("implements rlnb_chekc.", "is slow."))
     finding = doctor.check_plugins([fine, broken])
     assert (finding.level, finding.fix) == ("fault", "Install torch.")
-    assert finding.text.endswith("rlnb-a 1; rlnb-b 2 is left out: ImportError: no torch")
+    assert finding.text.endswith("rlnb-a 1; rlnb-b 2 is left out: no torch; x")
     assert doctor.check_plugins([fine]).level == "ok"
     remark = doctor.check_plugins([fine, odd])
     assert (remark.level, remark.fix) == ("warning", "Update or uninstall rlnb-c.")
-    assert remark.text.endswith("rlnb-c 3 implements rlnb_chekc")
+    assert remark.text.endswith("rlnb-c 3 implements rlnb_chekc; is slow")
     assert doctor.check_plugins([]).level == "fault"
 
 

@@ -20,8 +20,9 @@ FINE = rlnb.Library(name="a", backend="b:C")
 
 
 def answer(hook: str, function: Callable[..., Any], **arguments: Any) -> Answer:
-    options: Any = {"wrapper": False, "hookwrapper": False, "optionalhook": False, "tryfirst": False, "trylast": False}
-    implementation = HookImpl(None, "x", function, {**options, "specname": None})
+    flags = {"wrapper": False, "hookwrapper": False, "optionalhook": False, "tryfirst": False, "trylast": False}
+    options: Any = {**flags, "specname": None}
+    implementation = HookImpl(None, "x", function, options)
     return answer_of(hook, implementation, PLUGIN, **arguments)
 
 
@@ -107,6 +108,17 @@ def test_an_exception_has_its_place_and_stays_the_cause() -> None:
     assert isinstance(failed.error.__cause__, ValueError)
     assert failed.problem == rlnb.Problem(what=f"{failed.error.what}.", fix="Update or uninstall rlnb-x.")
     assert "called sys.exit(3)" in str(answer("rlnb_check", leaves).error)
+
+
+def test_an_exception_without_a_text_is_an_error_of_its_hook() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def fails() -> None:
+        raise Mute
+
+    assert "rlnb_check() of the plugin 'x' (rlnb-x 1.0) raised Mute: <" in str(answer("rlnb_check", fails).error)
 
 
 def test_a_generator_that_fails_on_the_way_is_an_error_of_its_hook() -> None:

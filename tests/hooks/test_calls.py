@@ -154,8 +154,8 @@ ALL = len(FAULTS) * len(REGISTRATION) + 1
     ("argv", "count"),
     [
         (("runs", "--json"), 0),  # there are no runs, so no plugin is needed
-        (("libraries", "--json"), len(FAULTS) + 1),
-        (("launchers", "--json"), len(FAULTS) + 1),
+        (("libraries", "--json"), ALL),
+        (("launchers", "--json"), ALL),
         (("plugins",), ALL),
         (("doctor", "--json"), ALL),
     ],

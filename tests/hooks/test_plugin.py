@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
+import types
 from importlib import metadata
 from pathlib import Path
 
@@ -67,18 +69,38 @@ def test_an_interrupt_of_the_user_is_no_fault_of_the_plugin(tmp_path: Path, monk
         loaded(tmp_path, monkeypatch, "raise KeyboardInterrupt")
 
 
-def test_a_light_half_that_imports_a_heavy_module_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ponderous.py").write_text("")
+@pytest.mark.parametrize("cause", ["raise Mute", "raise ModuleNotFoundError(name='without_spec')"])
+def test_an_exception_that_is_hard_to_describe_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    without_spec = types.ModuleType("without_spec")
+    monkeypatch.setitem(sys.modules, "without_spec", without_spec)
+    mute = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\n"
+    plugin = loaded(tmp_path, monkeypatch, f"{mute}{cause}")
+    assert re.match(r"its import raised (Mute: <.* failed>|ModuleNotFoundError) \(.*, line 4\)", plugin.error)
+    assert plugin.fix == "Update or uninstall rlnb-x."
+
+
+def test_a_light_half_that_imports_a_heavy_module_works_and_gets_a_remark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ponderous.py").write_text("import time\ntime.sleep(0.2)\n")
+    monkeypatch.delitem(sys.modules, "ponderous", raising=False)
     monkeypatch.setattr(plugins, "HEAVY", ("ponderous", "no_such_module"))
     guarded = "try:\n    import no_such_module\nexcept ImportError:\n    pass\n"
-    assert loaded(tmp_path, monkeypatch, guarded).error == ""
+    assert loaded(tmp_path, monkeypatch, guarded).remarks == ()
     plugin = loaded(tmp_path, monkeypatch, f"{guarded}import ponderous")
-    assert plugin.error == "its import also imports ponderous, which slows every command down"
-    assert plugin.fix == "Import ponderous inside the functions that need it, or uninstall rlnb-x."
+    assert plugin.error == ""
+    (remark,) = plugin.remarks
+    match = re.match(r"imports ponderous on load, which takes (\d+\.\d) s in each process\. ", remark)
+    assert match is not None
+    assert float(match[1]) >= 0.2
+    assert remark.endswith(" Import ponderous inside the functions that need it.")
 
 
 def test_the_heavy_imports_of_other_threads_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "weighty.py").write_text("")
+    monkeypatch.delitem(sys.modules, "weighty", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(plugins, "HEAVY", ("weighty",))
     with heavy_imports() as names:

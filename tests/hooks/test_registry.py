@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.hooks.plugin import Plugin
-from rlnb.hooks.registry import hooks_of, installed, manager, register, registry
+from rlnb.hooks.registry import hooks_of, installed, manager, package_versions, register, registry
 
 Install = Callable[..., None]
 HOOK = "import rlnb\n\n\n@rlnb.hookimpl\n"
@@ -37,6 +38,7 @@ def test_an_installed_plugin_is_found_by_its_entry_point(install: Install) -> No
         ("import sys; sys.exit(3)", r"its import called sys.exit\(3\)"),
         (f"{HOOK}def rlnb_check(manifst):\n    return []", r"PluginValidationError: .*rlnb_check\(manifst\)"),
         (f"{HOOK[:-1]}(wrapper=True)\ndef rlnb_check(manifest):\n    yield", "rlnb_check is a wrapper"),
+        (f"{HOOK[:-1]}(hookwrapper=True)\ndef rlnb_check(manifest):\n    yield", "rlnb_check is a wrapper"),
         (f"{HOOK}def rlnb_libraries():\n    raise ValueError('no')", r"rlnb_libraries\(\) raised ValueError: no"),
         (f"{HOOK}def rlnb_launchers():\n    return 'no'", r"rlnb_launchers\(\) returned str, which is not a list"),
         (f"{HOOK}def rlnb_tasks():\n    raise SystemExit(3)", r"rlnb_tasks\(\) called sys.exit\(3\)"),
@@ -67,8 +69,40 @@ def test_a_list_of_plugins_shows_the_errors_in_place_of_warnings(install: Instal
 
 def test_a_plugin_that_fails_in_one_hook_registers_nothing_at_all(install: Install) -> None:
     install("half", LIBRARY.format(name="half") + "\n\n@rlnb.hookimpl\ndef rlnb_tasks():\n    return 3\n")
-    installed()
-    assert "half" not in plugins.libraries()
+    with pytest.warns(UserWarning, match=r"'half' .* is left out: rlnb_tasks\(\) returned int"):
+        assert "half" not in plugins.libraries()
+
+
+def test_a_plugin_that_fails_takes_no_name_from_another_one(install: Install) -> None:
+    install("half", LIBRARY.format(name="echo") + "\n\n@rlnb.hookimpl\ndef rlnb_tasks():\n    return 3\n")
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        assert plugins.library("echo").backend.startswith("rlnb_echo")
+    assert len(caught) == 1
+
+
+def test_a_hook_that_looks_up_what_plugins_register_is_left_out(install: Install) -> None:
+    install("curious", f"{HOOK}def rlnb_libraries():\n    return [*rlnb.libraries().values()]\n")
+    with pytest.warns(UserWarning, match=r"'curious' .* left out: .* cannot look up such objects\. Name them by str"):
+        assert "echo" in plugins.libraries()
+
+
+def test_threads_that_look_up_plugins_at_once_see_the_same(install: Install) -> None:
+    slow = "import time\n\nimport rlnb\n\ntime.sleep(0.1)\n"
+    install("slow", f"{slow}@rlnb.hookimpl\ndef rlnb_tasks():\n    time.sleep(0.1)\n    return 3\n")
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("ignore")
+        answers = list(pool.map(lambda _: (id(manager()), [*plugins.libraries()]), range(4)))
+    assert answers == [answers[0]] * 4
+
+
+def test_the_version_of_each_package_is_known_also_of_one_that_is_left_out(install: Install) -> None:
+    install("broken", "1 / 0")
+    with pytest.warns(UserWarning, match="'broken'"):
+        register(by_hand(), "mine")
+    versions = package_versions()
+    assert versions["rlnb-broken"] == "1.0"
+    assert {"rlnb-echo", "rlnb-tasks"} <= versions.keys()
+    assert "" not in versions
 
 
 def test_a_misspelt_hook_and_one_without_its_mark_are_reported(install: Install) -> None:
@@ -94,8 +128,19 @@ def test_a_hook_of_a_newer_rlnb_may_be_optional(install: Install) -> None:
 def test_of_two_packages_with_the_same_plugin_name_the_second_is_left_out(install: Install) -> None:
     install("one", "", entry="same")
     install("two", "1 / 0", entry="same")
-    with pytest.warns(UserWarning, match="named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one."):
-        assert manager().get_plugin("same").__name__ == "rlnb_one"
+    remark = "has the name of another plugin, that of rlnb-two 1.0, which is left out. Uninstall one."
+    with pytest.warns(UserWarning, match=rf"^The plugin 'same' \(rlnb-one 1\.0\) {remark}$"):
+        assert getattr(manager().get_plugin("same"), "__name__", "") == "rlnb_one"
+    assert of("same").remarks == (remark,)
+
+
+def test_a_second_plugin_of_a_name_is_reported_although_the_first_is_left_out(install: Install) -> None:
+    install("one", "1 / 0", entry="same")
+    install("two", "", entry="same")
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        manager()
+    assert ["left out: its import" in str(one.message) for one in caught] == [True, False]
+    assert len(of("same").remarks) == 1
 
 
 def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -> None:
@@ -112,11 +157,21 @@ def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -
         plugins.library("echo")
 
 
-@pytest.mark.parametrize(("hook", "item"), [("launchers", "LauncherType(name='local', factory='a:B')")])
-def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str, item: str) -> None:
+@pytest.mark.parametrize(
+    ("hook", "item", "name"),
+    [
+        ("launchers", "LauncherType(name='local', factory='a:B')", "a launcher named 'local'"),
+        ("libraries", "Library(name='script', backend='a:B')", "a library named 'script'"),
+    ],
+)
+def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str, item: str, name: str) -> None:
     install("usurper", f"{HOOK}def rlnb_{hook}():\n    return [rlnb.{item}]\n")
-    with pytest.warns(UserWarning, match="has a launcher named 'local', as has rlnb itself"):
+    with pytest.warns(UserWarning, match="usurper") as caught:
         assert plugins.launcher("local") is plugins.LOCAL
+    (text,) = [str(warning.message) for warning in caught]
+    assert text == f"The {of('usurper')} registers {name}, which is a name of rlnb's own. Rename it."
+    assert plugins.library("script") is plugins.SCRIPT
+    assert "script" not in plugins.libraries()
 
 
 def by_hand(**hooks: Any) -> type:
@@ -130,6 +185,7 @@ def by_hand(**hooks: Any) -> type:
         ({"rlnb_libraries": lambda: [rlnb.Library(name="echo", backend="a:B")]}, "a library named 'echo' is there"),
         ({"rlnb_libraries": lambda: [rlnb.Library(name="script", backend="a:B")]}, "a library named 'script' is there"),
         ({"rlnb_tasks": lambda: [rlnb.Task(id="Echo")]}, "a task named 'Echo' is there already"),
+        ({"rlnb_tasks": lambda: rlnb.libraries()}, r"rlnb_tasks\(\) raised RlnbError: A hook .* cannot look up"),
         ({"rlnb_check": lambda manifst: []}, "PluginValidationError: "),
     ],
 )
@@ -140,6 +196,22 @@ def test_a_plugin_that_is_registered_by_hand_and_fails_is_refused(hooks: dict[st
     assert not manager().has_plugin("mine")
     assert "mine" not in registry().plugins
     assert "echo" in plugins.libraries()
+
+
+def test_a_plugin_that_is_registered_by_hand_is_reported_at_once() -> None:
+    with pytest.warns(UserWarning, match="implements rlnb_chek, which is not a hook of rlnb") as caught:
+        register(by_hand(rlnb_chek=lambda manifest: []), "mine")
+    manager().unregister(name="mine")
+    (warning,) = caught
+    assert warning.filename == __file__
+
+
+def test_a_plugin_that_is_refused_is_not_reported_later() -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"'mine' .* was not registered"):
+        register(by_hand(rlnb_chek=lambda manifest: [], rlnb_tasks=lambda: 3), "mine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        manager()
 
 
 def test_a_name_can_be_registered_once_by_hand() -> None:

@@ -15,6 +15,7 @@ import pytest
 import rlnb
 import rlnb.backend
 import rlnb.tracking
+from rlnb import hookspecs
 
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
@@ -209,3 +210,10 @@ def test_only_one_folder_calls_the_hooks_of_plugins() -> None:
     pattern = re.compile(r"\.hook\b|\.get_hookimpls\(")
     modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if pattern.search(path.read_text())}
     assert modules == {Path("hooks/registry.py"), Path("testing/trackers.py")}, "use rlnb.hooks.calls"
+
+
+@pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))
+def test_a_plugin_calls_no_hook(path: Path) -> None:
+    names = "|".join(name for name in vars(hookspecs) if name.startswith("rlnb_"))
+    call = re.search(rf"\.hook\b|\.get_hookimpls\(|[.\"']({names})\b(?!\.)", path.read_text(encoding="utf-8"))
+    assert call is None, f"{path.relative_to(REPO)} has {call[0]!r}. Use the public look-ups of rlnb."

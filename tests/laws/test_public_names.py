@@ -71,6 +71,7 @@ PUBLIC = [
     "goodput",
     "gpu_facts",
     "hookimpl",
+    "libraries",
     "make_launcher",
     "options",
     "preview",

@@ -24,7 +24,7 @@ from rlnb.node.peers import Member
 from rlnb.pods import member
 from rlnb.pods.pod import Pod, newest_training, start
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Command, Manifest, Task
+from rlnb.spec import Command, Manifest, Result, Task
 from rlnb.storage import files
 
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
@@ -298,6 +298,21 @@ sys.exit(main(sys.argv[1:]))
 """
     assert pods_of(run, 1).start(0, forgetful).wait(30) == 0
     assert run.state == "completed"
+
+
+def test_a_signal_ends_the_pod_also_while_a_plugin_is_at_work(pods_of: Make, tmp_path: Path) -> None:
+    run = made(1)
+    job = run.jobs[0].folder
+    files.write_once(job.running(0), {"host": "pod-0"})
+    files.write_once(job.result, Result(outcome="failed", ended=files.now(), values={"interrupted": True}))
+    info = tmp_path / "site" / "rlnb_slow-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rlnb-slow\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rlnb]\nslow = rlnb_slow\n")
+    (info.parent / "rlnb_slow.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    path = os.pathsep.join([str(info.parent), os.environ.get("PYTHONPATH", "")])
+    assert pods_of(run, 1).end(0, PYTHONPATH=path) == (1, "")
+    assert len(run.jobs) == 1
 
 
 @pytest.fixture

@@ -26,12 +26,14 @@ def differences(job: OpenJob) -> tuple[str, ...]:
     texts = []
     for name in sorted({*trained, *here}):
         if name not in here:
-            state = "does not work here, or is not installed. The env may differ from that of the training"
-            texts.append(f"The plugin {name!r} {trained[name]} was part of the training, and {state}.")
+            plugin = f"The plugin {name!r} {trained[name]}".rstrip()
+            state = "It is not installed here, or does not work, so the env may differ."
+            texts.append(f"{plugin} could change the env of the training. {state}")
         elif name not in trained:
-            texts.append(f"The plugin {name!r} {here[name]} may change the env here, and was not part of the training.")
+            plugin = f"The plugin {name!r} {here[name]}".rstrip()
+            texts.append(f"{plugin} may change the env here, and was not part of the training.")
         elif trained[name] != here[name]:
-            versions = f"{trained[name]} in the training, and {here[name]} here"
+            versions = f"{trained[name] or 'unknown'} in the training, and {here[name] or 'unknown'} here"
             texts.append(f"The plugin {name!r}, which may change the env, had version {versions}.")
     for text in texts:
         logger.warning("%s", text)

@@ -367,10 +367,8 @@ KEEPS_ENV = ("card", "tasks", "open", "mirror", "debug", "replay", *(verb for ve
 
 def _load() -> AssetRoot:
     """Import the modules that every request needs; return the asset root, which is fixed from then on."""
-    from rlnb.hooks.registry import manager
     from rlnb.worker.isaac import isaaclab
 
-    manager()  # before torch: a plugin whose light half imports it is left out, as in every other process
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
     gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root

@@ -49,8 +49,16 @@ def test_a_plugin_is_named_if_it_is_missing_new_or_of_another_version(job: Path,
         (
             {"gone": "1.0", "here": "2.0"},
             [
-                "The plugin 'gone' 1.0 was part of the training, and does not work here, or is not installed. The env "
-                "may differ from that of the training."
+                "The plugin 'gone' 1.0 could change the env of the training. It is not installed here, or does not "
+                "work, so the env may differ."
+            ],
+        ),
+        (
+            {"gone": "", "here": ""},
+            [
+                "The plugin 'gone' could change the env of the training. It is not installed here, or does not work, "
+                "so the env may differ.",
+                "The plugin 'here', which may change the env, had version unknown in the training, and 2.0 here.",
             ],
         ),
         ({}, ["The plugin 'here' 2.0 may change the env here, and was not part of the training."]),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator
 from importlib import metadata
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 
-from rlnb import Library
+import rlnb
 
 logger = logging.getLogger("rlnb_dask")
 
@@ -17,19 +17,16 @@ SIMULATION = ("rlnb", "torch", "isaaclab", "warp-lang", "newton")
 
 def packages() -> tuple[str, ...]:
     """Return rlnb, the simulation's packages, all installed plugins, and the requirements of their RL libraries."""
-    names = dict.fromkeys(SIMULATION)
-    for entry in sorted(metadata.entry_points(group="rlnb")):
-        if entry.dist is not None:
-            names[entry.dist.name] = None
-        names |= dict.fromkeys(_requirements(entry))
-    return tuple(names)
+    entries = sorted(metadata.entry_points(group="rlnb"))
+    plugins = [entry.dist.name for entry in entries if entry.dist is not None]
+    return tuple(dict.fromkeys([*SIMULATION, *plugins, *_requirements()]))
 
 
-def _requirements(entry: metadata.EntryPoint) -> list[str]:
-    """Return the packages that a plugin's RL libraries name in ``Library.requires``."""
-    try:
-        libraries: Sequence[Library] = getattr(entry.load(), "rlnb_libraries", tuple)()
-        return [Requirement(text).name for library in libraries for text in library.requires]
-    except (Exception, SystemExit) as exc:  # a plugin broken in any way must not stop trainings that use other plugins
-        logger.info("the plugin %s does not load: %s", entry.name, exc)
-        return []
+def _requirements() -> Iterator[str]:
+    """Yield the packages that RL libraries name in ``Library.requires``."""
+    for library in rlnb.libraries().values():
+        for text in library.requires:
+            try:
+                yield Requirement(text).name
+            except InvalidRequirement as exc:  # of one library; it must not stop trainings with another
+                logger.info("the requirement %r of the library %s cannot be read: %s", text, library.name, exc)
