@@ -6,6 +6,7 @@ and accepts no other, so a process without the file can neither connect nor answ
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from pathlib import Path
@@ -22,8 +23,12 @@ def context(key: Path, *, server: bool) -> ssl.SSLContext:
         server: Whether this side accepts connections.
 
     Raises:
-        OSError: The file cannot be read, or holds no certificate with its key.
+        OSError: The file cannot be read, holds no certificate with its key, or is not private to this user.
     """
+    if (status := key.stat()).st_uid != os.getuid() or status.st_mode & 0o077:
+        found = f"owner {status.st_uid}, mode {status.st_mode & 0o777:o}"
+        fix = "Use a root on a file system that keeps owners and modes."
+        raise PermissionError(f"{key} is not a file that only this user can read ({found}). {fix}")
     settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     settings.minimum_version = ssl.TLSVersion.TLSv1_3
     settings.check_hostname = False  # a node has several names; the certificate itself is what counts

@@ -41,6 +41,8 @@ class Courier:
         self._folder = folder
         self._names: dict[Path, str] = {}
         """Folder on the kernel's machine by the folder here that stands for it."""
+        self._outs: set[Path] = set()
+        """Folders here into which requests let the worker write files for the kernel."""
         self._seen: dict[str, dict[str, bool]] = {}
         """Whether this machine sees a file of the kernel's machine, by the file's root and relative path."""
 
@@ -75,7 +77,8 @@ class Courier:
                     raise FileNotFoundError(folder)
         values = dict(payload)
         if isinstance(out := values.get("out"), str):
-            values["out"] = str(self._local(out))
+            self._outs.add(local := self._local(out))
+            values["out"] = str(local)
         if isinstance(task := values.get("task"), Mapping):
             values["task"] = self._task(task)
         if isinstance(tasks := values.get("tasks"), Sequence) and not isinstance(tasks, str):
@@ -83,10 +86,10 @@ class Courier:
         return values
 
     def parcels(self, line: bytes) -> Iterator[Parcel]:
-        """Yield the files of this machine that an answer names. They are removed here."""
+        """Yield the files that an answer names and that requests wanted. They are removed here."""
         for name in re.findall(re.escape(str(self._folder)).encode() + rb'/[0-9]+/[^"/\\]+(?=")', line):
             path = Path(name.decode())
-            if path.is_file():
+            if path.parent in self._outs and path.is_file():
                 yield Parcel(folder=self._names[path.parent], name=path.name, content=path.read_bytes())
                 path.unlink()
 

@@ -41,8 +41,6 @@ LEAVE_S = 5.0
 """Seconds that the agent of a simulator has to end."""
 SIGNAL_S = 1.0
 """Seconds after the end of a worker within which the signal may come that has ended the whole job."""
-LONGEST = 1 << 30
-"""Most bytes of a line."""
 
 
 class InteractiveJob:
@@ -76,7 +74,6 @@ class InteractiveJob:
             "127.0.0.1" if self._loopback else "0.0.0.0",
             ssl=tls.context(self._job.key, server=True),
             ssl_handshake_timeout=10.0,
-            limit=LONGEST,
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         port = server.sockets[0].getsockname()[1]
@@ -134,7 +131,11 @@ class InteractiveJob:
             elif hello.get("rlnb") != __version__:
                 _tell(writer, {"hangs": _other_version(str(hello.get("rlnb")))})
             else:
-                await self._simulate(reader, writer, gently=bool(hello.get("gently")))
+                try:
+                    await self._simulate(reader, writer, gently=bool(hello.get("gently")))
+                except Exception as exc:  # such as a full disk; the kernel does not see the output of this process
+                    _tell(writer, {"hangs": _failure(exc)})
+                    raise
         except (OSError, ValueError, asyncio.IncompleteReadError) as exc:
             print(f"A connection ended: {exc!r}", flush=True)
         finally:
@@ -159,7 +160,6 @@ class InteractiveJob:
             *(sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            limit=LONGEST,
         )
         self._simulators.add(writer)
         self._calls[writer] = set()
@@ -174,7 +174,9 @@ class InteractiveJob:
                 _tell(writer, {"ended": files.tail(log)})
             for task in others:
                 task.cancel()
-            await asyncio.gather(calls, answers, return_exceptions=True)
+            for end in await asyncio.gather(calls, answers, return_exceptions=True):
+                if isinstance(end, Exception):
+                    raise end
         finally:
             self._simulators.discard(writer)
             del self._calls[writer]
@@ -191,7 +193,7 @@ class InteractiveJob:
     ) -> None:
         """Pass lines of the kernel on to the simulator until either ends."""
         assert agent.stdin is not None
-        while line := await reader.readline():
+        while line := await whole_line(reader):
             values = json.loads(line)
             if "module" in values:
                 courier.take(values["root"], values["module"], await reader.readexactly(values["bytes"]))
@@ -204,15 +206,16 @@ class InteractiveJob:
                     _tell(writer, {"id": values["id"], "error": _not_here(str(exc)), "kind": "RlnbError"})
                     continue
                 self._calls[writer].add(values["id"])
-            agent.stdin.write(line)
-            await agent.stdin.drain()
+            with contextlib.suppress(ConnectionError):  # the agent has ended, which its output shows
+                agent.stdin.write(line)
+                await agent.stdin.drain()
 
     async def _answers_of(
         self, writer: asyncio.StreamWriter, agent: asyncio.subprocess.Process, courier: Courier
     ) -> None:
         """Pass lines of the simulator on to the kernel, each after the files that it names, until either ends."""
         assert agent.stdout is not None
-        while line := await agent.stdout.readline():
+        while line := await whole_line(agent.stdout):
             for parcel in courier.parcels(line):
                 _tell(writer, {"folder": parcel.folder, "name": parcel.name, "bytes": len(parcel.content)})
                 writer.write(parcel.content)
@@ -221,6 +224,21 @@ class InteractiveJob:
                 self._calls[writer].discard(values["id"])
             writer.write(courier.answer(line))
             await writer.drain()
+
+
+async def whole_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line, which may be longer than the reader's buffer; the rest without an end at the end of input.
+
+    The buffer stays small, so that a sender waits while its data is not read.
+    """
+    line = bytearray()
+    while True:
+        try:
+            return bytes(line + await reader.readuntil())
+        except asyncio.IncompleteReadError as exc:
+            return bytes(line + exc.partial)
+        except asyncio.LimitOverrunError as exc:
+            line += await reader.readexactly(exc.consumed)
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
@@ -263,7 +281,7 @@ def _made(folder: Path) -> Path:
 
 
 def addresses(*, loopback: bool) -> list[str]:
-    """Return the names under which other machines may reach this one, the likeliest first."""
+    """Return the names under which the kernel's machine may reach this one, the likeliest first."""
     import psutil
 
     if loopback:
@@ -272,9 +290,9 @@ def addresses(*, loopback: bool) -> list[str]:
         address.address
         for cards in psutil.net_if_addrs().values()
         for address in cards
-        if address.family == socket.AF_INET
+        if address.family == socket.AF_INET and not address.address.startswith("127.")
     ]
-    return [socket.gethostname(), *sorted(names, key=lambda address: address.startswith("127."))]
+    return [socket.gethostname(), *names]
 
 
 def _not_here(folder: str) -> str:
@@ -282,6 +300,12 @@ def _not_here(folder: str) -> str:
         f"{socket.gethostname()}, the node of the living simulator, does not see {folder}. Evaluations, films and "
         "exports of a run need a folder that the node shares. Use a root on such a folder, or a local simulator."
     )
+
+
+def _failure(exc: Exception) -> str:
+    fix = f"Free space in {tempfile.gettempdir()} there, or set TMPDIR. " if isinstance(exc, OSError) else ""
+    what = f"The node {socket.gethostname()} could not serve the living simulator: {type(exc).__name__}: {exc}."
+    return f"{what} {fix}The next request starts another one."
 
 
 def _other_version(theirs: str) -> str:

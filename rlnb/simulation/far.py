@@ -91,6 +91,8 @@ def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gen
     key = key_of(launcher, python, asset_root)
     with _lock:
         job = _jobs.get(key)
+        if job is not None and job.ended:
+            job.end()
         if job is None or job.ended:
             job = _jobs[key] = SimulatorJob(launcher, python, asset_root)
         return SimulatorProcess(python, asset_root, job.folder.log(), gently=gently, job=job)

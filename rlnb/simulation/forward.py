@@ -9,16 +9,22 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
+from rlnb.display.own_user import is_own, lists_users
+
+MOST = 32
+"""Most connections at a time. Each has a process of its own; a browser opens up to six, and others wait."""
+
 
 class Forward:
-    """A port of this machine that stands for a port of another one.
+    """A port of this machine that stands for a port of another one. Other users of this machine are refused.
 
     Args:
         argv: Command whose standard streams are a new connection to the other port. It is started for each connection.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self._argv = argv
+        self._argv, self._checks_users = argv, lists_users()
+        self._free = threading.Semaphore(MOST)
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         """Port on this machine's loopback interface."""
@@ -26,11 +32,18 @@ class Forward:
 
     def _accept(self) -> None:
         while True:
+            self._free.acquire()
             try:
                 connection, _ = self._socket.accept()
             except OSError:  # closed
                 return
-            self._connect(connection)
+            try:
+                if self._checks_users and not is_own(connection):
+                    raise PermissionError("another user")
+                self._connect(connection)
+            except OSError:  # of this connection alone, such as too many processes
+                connection.close()
+                self._free.release()
 
     def _connect(self, connection: socket.socket) -> None:
         relay = subprocess.Popen(
@@ -55,6 +68,7 @@ class Forward:
                 connection.shutdown(socket.SHUT_RDWR)
             relay.wait()
             connection.close()
+            self._free.release()
 
         for way in (up, down):
             threading.Thread(target=way, daemon=True, name="forward").start()

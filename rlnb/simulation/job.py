@@ -39,6 +39,8 @@ ANNOUNCED_S = 300.0
 """Seconds before the end of the walltime at which it is announced."""
 REASON_WITHIN_S = 6.0
 """Seconds to wait for the launcher's reason for the end of a job."""
+LEAVE_S = 5.0
+"""Seconds that the connection that keeps a job has to end."""
 KEPT_S = 24 * 3600.0
 """Seconds for which the folder of an ended job is kept."""
 
@@ -64,7 +66,7 @@ class SimulatorJob:
         """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
         self._timer: threading.Timer | None = None
         self._hold: subprocess.Popen[bytes] | None = None
-        """Connection that shows the job that this kernel lives, also while it has no simulator."""
+        """Connection that shows the job that this kernel lives, also while the job waits or has no simulator."""
         self._over = False
         manifest = _manifest(launcher, python, asset_root)
         if problems := [*_several_nodes(launcher), *launcher.check(manifest)]:
@@ -72,7 +74,8 @@ class SimulatorJob:
         root = options.folders.path / FOLDER
         _prune(root)
         self.folder = JobDir(root / manifest.run_id / "jobs" / "0-simulator")
-        files.make_folder(self.folder.path)
+        files.make_folder(self.folder.path.parent)
+        self.folder.path.mkdir(0o700)  # a team may share the root, and no one else may replace the key or the address
         write_key(self.folder.key)
         command = _command(manifest, launcher, self.folder)
         files.write_once(run_dir_of(self.folder.path).manifest, manifest)
@@ -84,6 +87,7 @@ class SimulatorJob:
             raise
         files.write_once(self.folder.path / HANDLE, self._handle)
         self._record = JobRecord(self.folder, launcher.name)
+        self.hold()
 
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
@@ -99,17 +103,21 @@ class SimulatorJob:
     def note(self, hosted: Hosted) -> None:
         """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
         self.host = hosted.host
-        if self._hold is None:
-            quiet = subprocess.DEVNULL
-            self._hold = subprocess.Popen(
-                self.relay_argv("--hold"), stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
-            )
+        self.hold()
         if hosted.ends_s is not None and hosted.ends_s != self.ends_s:
             self._cancel_timer()
             self.ends_s = hosted.ends_s
             self._timer = threading.Timer(max(0.0, hosted.ends_s - ANNOUNCED_S - time.time()), self._announce)
             self._timer.daemon = True
             self._timer.start()
+
+    def hold(self) -> None:
+        """Let the job live as long as this process, also before it has started and without a simulator."""
+        if self._hold is None or self._hold.poll() is not None:
+            quiet = subprocess.DEVNULL
+            self._hold = subprocess.Popen(
+                self.relay_argv("--hold"), stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+            )
 
     def _announce(self) -> None:
         assert self.ends_s is not None
@@ -142,14 +150,16 @@ class SimulatorJob:
         self._cancel_timer()
         if self._hold is not None and self._hold.stdin is not None:
             self._hold.stdin.close()
-            self._hold.wait()
+            try:
+                self._hold.wait(LEAVE_S)
+            except subprocess.TimeoutExpired:  # such as on a shared folder that stands still
+                self._hold.kill()
         self.folder.key.unlink(missing_ok=True)
-        if self.ended:
-            return
         self._over = True
         with contextlib.suppress(OSError, RlnbError):  # the job also ends by itself once this kernel is gone
-            files.write_once(self.folder.cancel, {"time": files.now(), "save_s": 0.0})
-            self.launcher.cancel(self._handle, self.folder.path)
+            if self._record.result is None:  # a job that only seems to be dead may still occupy its node
+                files.write_once(self.folder.cancel, {"time": files.now(), "save_s": 0.0})
+                self.launcher.cancel(self._handle, self.folder.path)
 
     def __str__(self) -> str:
         submission = self._record.submission

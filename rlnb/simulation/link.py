@@ -70,6 +70,8 @@ class Link:
         self._input, self._ships = self.process.stdin, ships
         self._lines = Lines(self.process.stdout.fileno())
         self.waiting, self.next = self._lines.waiting, self._lines.next
+        self.cut = False
+        """Whether the process was ended since an interrupt came while a message was written, and left a part of it."""
         self._folders: set[str] = set()
         """Folders that requests have named for files."""
         self._shipped: dict[Path, str] = {}
@@ -82,13 +84,22 @@ class Link:
             BrokenPipeError: The process has ended.
             ValueError: Another thread has closed the pipe.
         """
-        if request is not None and self._ships:
-            self._folders |= {str(folder)} if (folder := getattr(request, "out", None)) else set()
-            for task in (getattr(request, "task", None), *getattr(request, "tasks", ())):
-                if isinstance(task, Task) and task.source is not None:
-                    self._ship(task)
-        self._input.write(messages.line(message))
-        self._input.flush()
+        try:
+            if request is not None and self._ships:
+                self._ship_files(request)
+            self._input.write(messages.line(message))
+            self._input.flush()
+        except KeyboardInterrupt:
+            self.cut = True
+            self.process.kill()
+            raise
+
+    def _ship_files(self, request: Request[Any]) -> None:
+        """Send the files of a request's tasks, and note the folder that it names for files."""
+        self._folders |= {str(folder)} if (folder := getattr(request, "out", None)) else set()
+        for task in (getattr(request, "task", None), *getattr(request, "tasks", ())):
+            if isinstance(task, Task) and task.source is not None:
+                self._ship(task)
 
     def _ship(self, task: Task) -> None:
         """Send the module of a task, and the files that it names, unless they were sent as they are."""
@@ -103,10 +114,17 @@ class Link:
                 self._shipped[path] = stamp
 
     def receive(self, sent: Sent) -> None:
-        """Read a file from the other machine, and write it into the folder that a request has named for it."""
+        """Read a file from the other machine, and write it into the folder that a request has named for it.
+
+        A file whose end has not arrived is left out.
+        """
         content = self._lines.take(sent.bytes)
-        if sent.folder in self._folders and Path(sent.name).name == sent.name and Path(sent.folder).is_dir():
-            files.write_bytes(Path(sent.folder) / sent.name, content)
+        path = Path(sent.folder, sent.name)
+        is_below = sent.name != ".." and path.name == sent.name
+        if sent.folder in self._folders and is_below and path.parent.is_dir() and len(content) == sent.bytes:
+            part = path.with_name(f".{path.name}.part")
+            files.write_bytes(part, content)
+            part.replace(path)
 
     def close(self) -> None:
         """Close the input, which ends the process."""

@@ -119,7 +119,7 @@ class SimulatorProcess:
     def _watch(self) -> None:
         """Say that a simulator on another machine has ended while no request waits for it."""
         self._agent.wait()
-        if not self._closing and self._lock.acquire(blocking=False):  # a request reports it itself
+        if not (self._closing or self._link.cut) and self._lock.acquire(blocking=False):  # a request reports it itself
             try:
                 logger.warning("%s The next request starts another one.", str(self._end()).partition("\n")[0])
             finally:

@@ -1,8 +1,9 @@
 """``python -m rlnb.simulation.relay JOB_DIR``: the connection to a living simulator in a job, as standard streams.
 
 The process waits for the job to start, connects to it with the job's key, and passes bytes on until either side ends.
-With ``--port`` it connects to a port of the job's node, and with ``--hold`` it only keeps the job alive. It runs where
-the job's folder is, which may be another machine than the kernel's.
+With ``--port`` it connects to a port of the job's node, and with ``--hold`` it only keeps the job alive, or cancels it
+if the kernel is gone before the job has started. It runs where the job's folder is, which may be another machine than
+the kernel's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from rlnb.launch import tls
 from rlnb.records.layout import JobDir
@@ -24,11 +26,16 @@ from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.version import __version__
 
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 POLL_S = 0.2
+MOST_UNSENT = 1 << 30
+"""Most bytes of the kernel that are kept until the job takes them, so that a kernel need not wait to send a task."""
 TELL_S = 3.0
 """Seconds between two messages about a job that waits."""
 CONNECT_S = 3.0
 """Seconds that one address of the node has to answer."""
+NEXT_S = 0.25
+"""Seconds after which the next address is tried too (RFC 8305)."""
 UNREACHED_S = 15.0
 """Seconds after which a node that does not answer at any address is given up."""
 
@@ -38,21 +45,20 @@ def tell(message: Mapping[str, Json]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
-async def connection(job: JobDir) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    """Wait for a job to start, and connect to it; return None if it has ended."""
-    told_s, failed_s, error = 0.0, 0.0, ""
+async def connection(job: JobDir, kernel: asyncio.StreamReader) -> Streams | None:
+    """Wait for a job to start, and connect to it; return None if it has ended, or if the kernel's end is closed."""
+    told_s, failed_s = 0.0, 0.0
     while True:
-        if files.there(job.result):
+        if kernel.at_eof() or files.there(job.result):
             return None
         if (address := files.read_json(job.address)) is not None:
-            for host in address["hosts"]:  # type: ignore[union-attr]
-                try:
-                    return await asyncio.wait_for(_connect(job, str(host), int(address["port"])), CONNECT_S)  # type: ignore[arg-type]
-                except (OSError, ssl.SSLError, TimeoutError) as exc:
-                    error = f"{host}:{address['port']}: {exc or 'no answer'}"
+            hosts: Sequence[str] = address["hosts"]  # type: ignore[assignment]
+            errors: dict[str, Exception] = {}
+            if (streams := await _connect_any(job, hosts, int(address["port"]), errors)) is not None:  # type: ignore[arg-type]
+                return streams
             failed_s = failed_s or time.monotonic()
             if time.monotonic() - failed_s > UNREACHED_S:
-                tell({"hangs": f"The living simulator cannot be reached at {error}. Check the firewall of the node."})
+                tell({"hangs": _unreached(errors)})
                 return None
         if time.monotonic() - told_s > TELL_S:
             told_s = time.monotonic()
@@ -60,11 +66,46 @@ async def connection(job: JobDir) -> tuple[asyncio.StreamReader, asyncio.StreamW
         await asyncio.sleep(POLL_S)
 
 
-async def _connect(job: JobDir, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect_any(job: JobDir, hosts: Sequence[str], port: int, errors: dict[str, Exception]) -> Streams | None:
+    """Connect to the first address of a node that answers; return None if none does, and note the error of each."""
+    tries = {
+        asyncio.create_task(_connect(job, host, port, number * NEXT_S)): f"{host}:{port}"
+        for number, host in enumerate(hosts)
+    }
+    waiting, streams = set(tries), None
+    while waiting and streams is None:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            try:
+                other, streams = streams, await task
+            except OSError as exc:
+                errors[tries[task]] = exc
+            else:
+                if other is not None:  # two addresses have answered at the same time
+                    other[1].close()
+    for task in waiting:
+        task.cancel()
+    return streams
+
+
+async def _connect(job: JobDir, host: str, port: int, after_s: float) -> Streams:
+    await asyncio.sleep(after_s)
     settings = tls.context(job.key, server=False)
-    reader, writer = await asyncio.open_connection(host, port, ssl=settings, server_hostname="")
+    opening = asyncio.open_connection(host, port, ssl=settings, server_hostname="")
+    reader, writer = await asyncio.wait_for(opening, CONNECT_S)
     tls.watch(writer.get_extra_info("socket"))
     return reader, writer
+
+
+def _unreached(errors: Mapping[str, Exception]) -> str:
+    """Return why a node cannot be reached, with the error of each address."""
+    texts = [f"{address}: {str(exc).rstrip('.') or 'no answer'}." for address, exc in errors.items()]
+    fix = " Check the firewall of the node."
+    if any(isinstance(exc, ssl.SSLError) for exc in errors.values()):
+        fix = " Another program, which does not have the key of the job, answers there. Start the simulator again."
+    elif any(isinstance(exc, PermissionError) for exc in errors.values()):  # of the key, which says its fix itself
+        fix = ""
+    return f"The living simulator cannot be reached at {' '.join(texts)}{fix}"
 
 
 def _waits(job: JobDir) -> str:
@@ -73,15 +114,20 @@ def _waits(job: JobDir) -> str:
 
 
 async def relay(job: JobDir, hello: Mapping[str, Json]) -> None:
-    """Connect to a job, and pass bytes between it and the standard streams until either ends."""
-    streams = await connection(job)
+    """Connect to a job, and pass bytes between it and the standard streams until either ends.
+
+    The relay that holds a job also cancels it if the kernel is gone before the job has started.
+    """
+    loop = asyncio.get_running_loop()
+    kernel = asyncio.StreamReader(MOST_UNSENT)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(kernel), sys.stdin)
+    streams = await connection(job, kernel)
     if streams is None:
+        if "hold" in hello and kernel.at_eof():
+            files.write_once(job.cancel, {"time": files.now(), "save_s": 0.0})
         return
     reader, writer = streams
     writer.write(json.dumps(hello).encode() + b"\n")
-    loop = asyncio.get_running_loop()
-    kernel = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(kernel), sys.stdin)
     ways = [asyncio.create_task(_up(kernel, writer)), asyncio.create_task(_down(reader))]
     await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     writer.transport.abort()

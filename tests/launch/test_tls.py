@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -13,14 +14,24 @@ from rlnb.launch import tls
 from rlnb.simulation.key import write_key
 
 
-def answer(server_key: Path, client_key: Path) -> bytes:
+def settings(key: Path, *, server: bool, lax: bool) -> ssl.SSLContext:
+    """Return the TLS settings of one side; those of a lax side accept every certificate of the other side."""
+    context = tls.context(key, server=server)
+    if lax:
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def answer(server_key: Path, client_key: Path, lax: str = "") -> bytes:
     """Return what a server that echoes answers to a client."""
+    server = settings(server_key, server=True, lax=lax == "server")
+    client = settings(client_key, server=False, lax=lax == "client")
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             plain, _ = listener.accept()
             try:
-                with tls.context(server_key, server=True).wrap_socket(plain, server_side=True) as connection:
+                with server.wrap_socket(plain, server_side=True) as connection:
                     connection.sendall(connection.recv(100))
             except OSError:
                 plain.close()
@@ -30,7 +41,7 @@ def answer(server_key: Path, client_key: Path) -> bytes:
         try:
             with (
                 socket.create_connection(listener.getsockname(), timeout=20) as plain,
-                tls.context(client_key, server=False).wrap_socket(plain) as connection,
+                client.wrap_socket(plain) as connection,
             ):
                 tls.watch(connection)
                 connection.sendall(b"hello")
@@ -50,6 +61,21 @@ def test_two_sides_with_the_same_key_talk(keys: tuple[Path, Path]) -> None:
     assert answer(keys[0], keys[0]) == b"hello"
 
 
-def test_sides_with_different_keys_do_not(keys: tuple[Path, Path]) -> None:
-    with pytest.raises(ssl.SSLError):
-        answer(*keys)
+def test_the_kernel_refuses_another_job_even_one_that_accepts_every_kernel(keys: tuple[Path, Path]) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        answer(*keys, lax="server")
+
+
+def test_the_job_refuses_another_kernel_even_one_that_accepts_every_job(keys: tuple[Path, Path]) -> None:
+    with pytest.raises((ssl.SSLError, ConnectionError)):  # with TLS 1.3, when the client reads
+        answer(*keys, lax="client")
+
+
+def test_a_key_that_others_can_read_or_that_belongs_to_another_user_is_refused(keys: tuple[Path, Path]) -> None:
+    keys[0].chmod(0o640)
+    with pytest.raises(PermissionError, match=r"is not a file that only this user can read .*mode 640"):
+        tls.context(keys[0], server=True)
+    if os.geteuid() == 0:
+        os.chown(keys[1], 65_534, 65_534)
+        with pytest.raises(PermissionError, match=r"owner 65534"):
+            tls.context(keys[1], server=False)

@@ -57,6 +57,16 @@ def test_files_that_an_answer_names_are_parcels_and_its_paths_are_those_of_the_k
     assert value["text"] == f"written to /home/me/{folder}, not {out}0"
 
 
+def test_the_module_of_a_task_is_no_parcel_and_stays(courier: Courier) -> None:
+    courier.take("/home/me/tasks", "lift.py", b"text")
+    courier.translate({"out": "/home/me/pictures"})
+    there: Any = courier.translate({"task": {"id": "Lift", "source": "/home/me/tasks/lift.py"}})["task"]
+    line = json.dumps({"id": 1, "value": {"source": there["source"]}}).encode()
+    assert not [*courier.parcels(line)]
+    assert Path(there["source"]).read_bytes() == b"text"
+    assert json.loads(courier.answer(line))["value"]["source"] == "/home/me/tasks/lift.py"
+
+
 @pytest.mark.parametrize("payload", [{"job_dir": "/nope"}, {"policy": {"run": "/nope"}}, {"run": "/nope"}])
 def test_a_run_that_the_node_does_not_see_is_named(courier: Courier, payload: dict[str, Any]) -> None:
     with pytest.raises(FileNotFoundError, match=r"^/nope$"):

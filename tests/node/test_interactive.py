@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import math
 import socket
 from pathlib import Path
 
 import pytest
 
+from rlnb.launch import tls
 from rlnb.node.agent import ENDS
-from rlnb.node.interactive import InteractiveJob, addresses
+from rlnb.node.interactive import InteractiveJob, addresses, whole_line
 from rlnb.records.layout import JobDir
+from rlnb.simulation.key import write_key
 from rlnb.storage import files
 
 
-def test_the_name_of_the_machine_comes_first_and_loopback_last() -> None:
+def test_the_name_of_the_machine_comes_first_and_loopback_serves_this_machine_only() -> None:
     assert addresses(loopback=True) == ["127.0.0.1"]
     found = addresses(loopback=False)
     assert found[0] == socket.gethostname()
-    assert found[-1].startswith("127.")
+    assert not [address for address in found if address.startswith("127.")]
+
+
+def test_a_line_may_be_longer_than_the_buffer_of_its_reader() -> None:
+    async def lines() -> list[bytes]:
+        reader = asyncio.StreamReader(limit=10)
+        reader.feed_data(b"x" * 95 + b"\nshort\n\nno end" + b"y" * 20)
+        reader.feed_eof()
+        return [await whole_line(reader) for _ in range(5)]
+
+    assert asyncio.run(lines()) == [b"x" * 95 + b"\n", b"short\n", b"\n", b"no end" + b"y" * 20, b""]
+
+
+def test_a_sender_waits_while_its_data_is_not_read_and_the_first_line_is_short(tmp_path: Path) -> None:
+    """The process at the other end of a connection, which may be another program, fills no memory."""
+    write_key(JobDir(tmp_path).key)
+    context = tls.context(JobDir(tmp_path).key, server=False)
+
+    def send(port: int) -> bytes:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            with contextlib.suppress(OSError):
+                connection.sendall(b"x" * (1 << 22))
+            with contextlib.suppress(OSError):
+                return connection.recv(10)
+        return b""
+
+    async def run() -> None:
+        job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+        serving = asyncio.create_task(job.run())
+        while not JobDir(tmp_path).address.exists():
+            await asyncio.sleep(0.05)
+        port = json.loads(JobDir(tmp_path).address.read_text())["port"]
+        assert await asyncio.wait_for(asyncio.to_thread(send, port), 15.0) == b"", "the job closes the connection"
+        job._stop()
+        await serving
+
+    asyncio.run(run())
 
 
 def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ import rlnb
 from rlnb.node.interactive import LINGER_S
 from rlnb.simulation import far
 from rlnb.simulation.handle import Simulator
+from rlnb.simulation.job import ANNOUNCED_S
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
 
@@ -196,6 +196,38 @@ def test_a_node_that_is_lost_is_named_within_ten_seconds_and_the_next_request_st
     assert again.job is not own.job
 
 
+def test_a_full_disk_of_the_node_is_named_and_the_job_goes_on(
+    root: Path, tmp_path: Path, small_disk: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = small_disk(256)
+    with monkeypatch.context() as patch:
+        patch.setenv("TMPDIR", str(disk))
+        own = far.living(Node(), interpreter(tmp_path), None)
+    task = task_in(tmp_path / "cell", "#" * (1 << 19))
+    with pytest.raises(rlnb.WorkerError, match=r"No space left on device.*set TMPDIR") as raised:
+        own.request(requests.Card(task=task))
+    assert str(raised.value).startswith(f"The node {socket.gethostname()} could not serve the living simulator: ")
+    assert own.job is not None
+    again = far.living(own.job.launcher, own.python, None)
+    again.request(requests.Ping())
+    assert again.job is own.job
+    assert "No space left on device" in own.job.folder.log().read_text(), "the exception is in the job's log too"
+    far.shut_down()
+    until_gone(own.job.folder.path, WAIT_S)
+
+
+def test_a_job_that_only_seems_to_be_dead_is_ended_before_another_one_starts(own: SimulatorProcess) -> None:
+    assert own.job is not None
+    own._agent.kill()  # the connection alone
+    with pytest.raises(rlnb.WorkerError, match="does not answer any more"):
+        own.request(requests.Ping())
+    assert processes(own.job.folder.path)
+    again = far.living(own.job.launcher, own.python, own.asset_root)
+    assert again.job is not own.job
+    assert until_gone(own.job.folder.path, WAIT_S) < LINGER_S
+    again.request(requests.Ping())
+
+
 def test_a_node_that_is_lost_between_requests_is_named(own: SimulatorProcess, caplog: pytest.LogCaptureFixture) -> None:
     assert own.job is not None
     for process in processes(own.job.folder.path):
@@ -218,6 +250,26 @@ def test_an_interrupt_reaches_the_node(own: SimulatorProcess) -> None:
     own.settle()
     assert own.alive
     own.request(requests.Ping())
+
+
+def test_an_interrupt_within_a_task_that_is_sent_ends_the_connection_alone(
+    own: SimulatorProcess, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert own.job is not None
+    task = task_in(tmp_path / "cell", "#" * (1 << 20))
+    own._agent.send_signal(signal.SIGSTOP)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            own.request(requests.Card(task=task))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    own._agent.wait(10)
+    again = far.living(own.job.launcher, own.python, own.asset_root)
+    assert len(again.request(requests.Card(task=task)).task) == 1 << 20
+    assert again.job is own.job
+    assert "does not answer" not in caplog.text
 
 
 def test_closing_ends_the_job_at_once(own: SimulatorProcess) -> None:
@@ -247,16 +299,27 @@ def test_an_idle_job_ends_and_says_why(
 
 
 def test_the_end_of_the_walltime_is_announced(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
-    process = far.living(Node(walltime_s=12.0), interpreter(tmp_path), None)
+    process = far.living(Node(walltime_s=ANNOUNCED_S), interpreter(tmp_path), None)
     process.request(requests.Ping())
     assert process.job is not None
-    time.sleep(0.5)
-    assert "with the walltime of its job (in " in caplog.text
+    deadline = time.monotonic() + 10.0
+    while "with the walltime of its job (in " not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert " until " in str(process.job)
+    far.shut_down()
     until_gone(process.job.folder.path, WAIT_S)
-    process._agent.wait(10)
-    assert "stopped after its walltime of 12 s" in str(process._end())
+
+
+def test_the_end_of_the_walltime_is_named_however_far_the_job_has_come(root: Path, tmp_path: Path) -> None:
+    process = far.living(Node(walltime_s=4.0), interpreter(tmp_path), None)
+    assert process.job is not None
+    deadline = time.monotonic() + WAIT_S
+    while not process.job.folder.result.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with pytest.raises(rlnb.WorkerError, match="has ended: stopped after its walltime of 4 s"):
+        process.request(requests.Ping())
     far.shut_down()
 
 

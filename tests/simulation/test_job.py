@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +14,7 @@ from far_node import Node
 
 import rlnb
 from rlnb.errors import RlnbError
+from rlnb.records.layout import JobDir
 from rlnb.simulation import job as jobs
 from rlnb.simulation.job import SimulatorJob, key_of
 from rlnb.spec import Command
@@ -32,7 +36,7 @@ class OverSsh(Idle):
     loopback = True
 
     def beside(self, argv: list[str], job_dir: Path) -> list[str]:
-        return ["ssh", "node", *argv[1:]]
+        return ["env", "NODE=1", *argv]
 
 
 def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
@@ -46,9 +50,12 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     assert command.env["RLNB_ASSET_ROOT"] == "/assets"
     assert command.walltime_s == 100.0
     assert not rlnb.runs(), "it is no run"
+    assert job.folder.path.stat().st_mode & 0o777 == 0o700, "no one else may replace the key or the address"
     assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
     over_ssh = SimulatorJob(OverSsh(), None, None)
-    assert over_ssh.relay_argv()[:4] == ["ssh", "node", "-P", "-m"]
+    assert over_ssh.relay_argv()[:4] == ["env", "NODE=1", sys.executable, "-P"]
+    for one in (job, over_ssh):
+        one.end()
 
 
 def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +90,52 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     assert job.folder.cancel.exists()
 
 
+def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_with_the_job(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "LEAVE_S", 0.5)
+    monkeypatch.setattr(SimulatorJob, "relay_argv", lambda self, *_: ["sleep", "60.5"])
+    job = SimulatorJob(Idle(), None, None)
+    first = job._hold
+    assert first is not None
+    first.kill()
+    first.wait()
+    job.note(Hosted(host="node3"))
+    second = job._hold
+    assert second is not None
+    assert second is not first
+    begin_s = time.monotonic()
+    job.end()
+    assert second.wait(20) == -signal.SIGKILL
+    assert time.monotonic() - begin_s < 20.0
+
+
+KERNEL = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from test_job import Idle, SimulatorJob
+job = SimulatorJob(Idle(), None, None)
+print(job.folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_job_that_waits_in_a_queue_is_cancelled_when_its_kernel_is_killed(root: Path) -> None:
+    here = Path(__file__).parent
+    argv = [sys.executable, "-c", KERNEL, str(here), str(here.parent / "rig")]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "RLNB_ROOT": str(root)}
+    ) as kernel:
+        assert kernel.stdout is not None
+        job = JobDir(Path(kernel.stdout.readline().decode().strip()))
+        assert job.command.exists()
+        kernel.kill()
+    deadline = time.monotonic() + 30.0
+    while not job.cancel.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_equal_launchers_share_a_job_and_others_do_not() -> None:
     assert key_of(Node(), None, None) == key_of(Node(), None, None)
     assert key_of(Node(), None, None) != key_of(Node(walltime_s=5.0), None, None)
@@ -92,7 +145,9 @@ def test_equal_launchers_share_a_job_and_others_do_not() -> None:
 def test_old_jobs_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = SimulatorJob(Idle(), None, None)
     files.write_once(old.folder.result, {"outcome": "completed"})
+    old.end()
     monkeypatch.setattr(jobs, "KEPT_S", -1.0)
     new = SimulatorJob(Idle(), None, None)
     assert not old.folder.path.exists()
     assert new.folder.path.exists()
+    new.end()

@@ -63,7 +63,9 @@ def test_a_simulator_on_this_machine_gets_no_files(task: Task) -> None:
 SENDS = "import os; os.write(1, b'one' * 3); os.read(0, 1)"
 
 
-@pytest.mark.parametrize(("folder", "name"), [("elsewhere", "a.npz"), ("out", "../a.npz")])
+@pytest.mark.parametrize(
+    ("folder", "name"), [("elsewhere", "a.npz"), ("out", "../a.npz"), ("out", ".."), ("out", ""), ("out", ".")]
+)
 def test_a_file_outside_the_folder_of_the_request_is_not_written(tmp_path: Path, folder: str, name: str) -> None:
     for own in ("out", "elsewhere"):
         (tmp_path / own).mkdir()
@@ -74,6 +76,9 @@ def test_a_file_outside_the_folder_of_the_request_is_not_written(tmp_path: Path,
     assert not [*tmp_path.rglob("*.npz")]
     link.receive(Sent(folder=str(tmp_path / "out"), name="a.npz", bytes=6))
     assert (tmp_path / "out" / "a.npz").read_bytes() == b"oneone"
+    link.process.kill()
+    link.receive(Sent(folder=str(tmp_path / "out"), name="half.npz", bytes=3))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.npz"], "a file without its end is left out"
     link.close()
 
 

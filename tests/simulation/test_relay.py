@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rlnb.launch import tls
 from rlnb.records.layout import JobDir
 from rlnb.simulation.key import write_key
 from rlnb.spec import Result
@@ -35,13 +41,99 @@ def test_a_job_that_waits_is_reported_until_it_has_ended(job: JobDir) -> None:
         assert relay.wait(20) == 0
 
 
-def test_a_node_that_cannot_be_reached_is_named_with_its_address(
-    job: JobDir, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    from rlnb.simulation import relay
+def test_a_kernel_can_send_a_large_task_while_the_job_waits(job: JobDir) -> None:
+    argv = [sys.executable, "-m", "rlnb.simulation.relay", str(job.path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as relay:
+        assert relay.stdin is not None
+        stuck = threading.Timer(20.0, relay.kill)
+        stuck.start()
+        relay.stdin.write(b"x" * (1 << 22))  # a broken pipe if the relay was killed
+        relay.stdin.flush()
+        stuck.cancel()
+        relay.kill()
 
-    monkeypatch.setattr(relay, "UNREACHED_S", 0.5)
-    files.write_anew(job.address, {"hosts": ["127.0.0.1"], "port": 1})
-    assert relay.main([str(job.path)]) == 0
-    *_, last = capfd.readouterr().out.splitlines()
-    assert "The living simulator cannot be reached at 127.0.0.1:1: " in json.loads(last)["hangs"]
+
+@pytest.mark.parametrize("role", ["--hold", "--gently"])
+def test_a_pending_job_is_cancelled_with_its_kernel_but_not_with_a_simulator(job: JobDir, role: str) -> None:
+    argv = [sys.executable, "-m", "rlnb.simulation.relay", str(job.path), role]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        relay.stdout.readline()
+        assert not job.cancel.exists()
+        relay.stdin.close()
+        assert relay.wait(20) == 0
+    assert job.cancel.exists() == (role == "--hold")
+
+
+def unreached(job: JobDir, hosts: list[str], port: int) -> str:
+    """Return what the relay says in the end about a node that does not answer."""
+    files.write_anew(job.address, {"hosts": hosts, "port": port})
+    program = "import sys; from rlnb.simulation import relay; relay.UNREACHED_S = 0.5; relay.main(sys.argv[1:])"
+    argv = [sys.executable, "-c", program, str(job.path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
+        assert relay.stdout is not None
+        *_, last = relay.stdout.read().splitlines()
+    return str(json.loads(last)["hangs"])
+
+
+@contextlib.contextmanager
+def serving(key: Path, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+    """Accept connections with a key; yield the port."""
+    context = tls.context(key, server=True)
+    with socket.create_server((host, port)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    plain, _ = listener.accept()
+                    with contextlib.suppress(OSError):
+                        kept.append(context.wrap_socket(plain, server_side=True))
+
+        kept: list[ssl.SSLSocket] = []
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(20)
+            for connection in kept:
+                connection.close()
+
+
+def test_a_node_that_cannot_be_reached_is_named_with_all_addresses(job: JobDir) -> None:
+    said = unreached(job, ["127.0.0.1", "127.0.0.2"], 1)
+    assert said.startswith("The living simulator cannot be reached at 127.0.0.1:1: ")
+    assert ". 127.0.0.2:1: " in said
+    assert said.endswith("Check the firewall of the node.")
+
+
+def test_a_program_without_the_key_of_the_job_is_named_and_no_firewall(job: JobDir, tmp_path: Path) -> None:
+    write_key(tmp_path / "other.pem")
+    with serving(tmp_path / "other.pem") as port:
+        said = unreached(job, ["127.0.0.1"], port)
+    assert "Another program, which does not have the key of the job, answers there." in said
+    assert "firewall" not in said
+    job.key.chmod(0o644)
+    said = unreached(job, ["127.0.0.1"], port)
+    assert "is not a file that only this user can read" in said
+    assert "firewall" not in said
+
+
+CONNECTS = """
+import asyncio, sys
+from pathlib import Path
+from rlnb.launch import tls
+from rlnb.records.layout import JobDir
+from rlnb.simulation import relay
+relay.CONNECT_S = 600.0
+assert asyncio.run(relay.connection(JobDir(Path(sys.argv[1])), asyncio.StreamReader())) is not None
+"""
+
+
+def test_an_address_that_does_not_answer_costs_no_time_if_another_one_does(job: JobDir) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, serving(job.key, "127.0.0.2", silent.getsockname()[1]):
+        files.write_anew(job.address, {"hosts": ["127.0.0.1", "127.0.0.2"], "port": silent.getsockname()[1]})
+        argv = [sys.executable, "-c", CONNECTS, str(job.path)]
+        assert subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode == 0
