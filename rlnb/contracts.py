@@ -140,19 +140,6 @@ class FarLauncher(Launcher, Protocol):
         """
         ...
 
-    def beside(self, argv: Sequence[str], job_dir: Path) -> Sequence[str]:
-        """Return the command of this machine that runs a command beside the folder of a job.
-
-        Its standard input and output are those of the other command. It passes bytes on at once and unchanged, and it
-        ends when its standard input closes.
-
-        Args:
-            argv: Command to run there. Its first item is this process's Python, which stands for the one there, and
-                paths below ``job_dir`` stand for those there.
-            job_dir: Folder of the job on this machine.
-        """
-        ...
-
 
 class TrainContext(Protocol):
     """The settings of one rank, and the functions by which a :class:`Backend` reports its progress."""

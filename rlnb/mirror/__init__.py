@@ -5,5 +5,8 @@ the other machine and sends what changes in its folder. ``host`` (``python -m rl
 connects again and again, and ``near`` writes what arrives into the run's folder. ``frames`` is what the streams carry,
 ``tree`` which files travel, and ``launcher`` the base of launchers that say how the other machine is reached.
 
+A living simulator there needs no mirror. ``holder`` starts its job on the other machine and ends it with the connection
+that ``simulator`` keeps here; relays beside the job carry its requests.
+
 Belongs here: code that knows two machines. Does not belong here: how one reaches the other, such as SSH (a plugin).
 """

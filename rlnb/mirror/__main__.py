@@ -12,6 +12,7 @@ from pathlib import Path
 from rlnb.errors import RlnbError
 from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
+from rlnb.mirror.holder import hold
 from rlnb.mirror.inquiry import answer
 from rlnb.records.layout import RunDir
 from rlnb.settings import Root
@@ -50,6 +51,9 @@ def serve(to: Channel, wish: Frame) -> None:
     elif wish.kind == "fetch":
         send_file(to, RunDir(root.runs / manifest.run_id), wish.path, wish.offset)
         to.receive(OPEN_S)  # the other end closes once it has everything
+    elif wish.kind == "simulator":
+        idle_s = data.get("idle_s")
+        hold(to, root, manifest, idle_s if isinstance(idle_s, int | float) else None)
     else:
         have = data.get("have")
         Far(to, root, manifest, have if isinstance(have, Mapping) else {}).serve()

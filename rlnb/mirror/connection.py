@@ -10,22 +10,27 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from rlnb.display.status import say
 from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
 
 END_S = 2.0
 """Seconds that the command has to end once its input is closed."""
+SAY_S = 1.0
+"""Seconds between two words about an answer that has not come."""
 MOST_ERROR = 4000
 """Most characters of what the command has printed as its error."""
 
 
 class Connection:
-    """A connection to ``python -m rlnb.mirror`` on the other machine; ends with the ``with`` block.
+    """A connection to ``python -m rlnb.mirror`` on the other machine; ends with the ``with`` block, or when closed.
 
     Args:
         argv: Command that starts the process there.
+        place: Name of the other machine.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], place: str = "the other machine") -> None:
+        self._place = place
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe would stay open in what the command leaves behind
         self._process = subprocess.Popen(
             argv,
@@ -44,6 +49,10 @@ class Connection:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, stack: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection. The process at the other end sees the end of its input."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -68,7 +77,7 @@ class Connection:
         return self._errors.read(MOST_ERROR).decode(errors="replace").strip()
 
     def answer(self, wish: Frame, within_s: float) -> Frame | None:
-        """Return the first frame that follows a request; None if none arrives in time.
+        """Return the first frame that follows a request; None if none arrives in time. The status line says the wait.
 
         Args:
             wish: The request.
@@ -82,5 +91,10 @@ class Connection:
         except Closed:
             self.channel.receive(END_S)  # has what was printed in place of frames
             raise
-        deadline = time.monotonic() + within_s
-        return self.channel.receive(deadline - time.monotonic())
+        begin_s = now_s = time.monotonic()
+        while now_s < begin_s + within_s:
+            if (frame := self.channel.receive(min(SAY_S, begin_s + within_s - now_s))) is not None:
+                return frame
+            now_s = time.monotonic()
+            say(f"{self._place} has not answered yet", now_s - begin_s)
+        return None

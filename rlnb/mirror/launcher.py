@@ -23,10 +23,12 @@ from rlnb.mirror.copying import copy
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.inquiry import versions
 from rlnb.mirror.near import handle
+from rlnb.mirror.simulator import FarJob
 from rlnb.records import remote
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
+from rlnb.simulation.job import SimulatorJob
 from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -54,7 +56,7 @@ class RemoteLauncher(ABC):
         env: Environment variables of the jobs, in addition to those of that machine.
     """
 
-    name: ClassVar[str]
+    name: str
     max_running: ClassVar[None] = None
     """The other machine has a queue of its own."""
     walltime_s: ClassVar[None] = None
@@ -124,7 +126,7 @@ class RemoteLauncher(ABC):
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return every reason why the other machine cannot start the run, within a minute."""
         try:
-            with Connection(self.argv()) as connection:
+            with Connection(self.argv(), self.place) as connection:
                 try:
                     answer = connection.answer(self.wish("check", manifest), CHECK_S)
                 except Closed as exc:
@@ -167,23 +169,29 @@ class RemoteLauncher(ABC):
         """See to it that the request to cancel reaches the other machine."""
         self.alive(handle, job_dir)
 
-    def beside(self, argv: Sequence[str], job_dir: Path) -> Sequence[str]:
-        """Return the command of this machine that runs a command beside the job's folder, with connected streams.
+    def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
+        """Start a job for living simulators on the other machine, or in its queue.
 
         Args:
-            argv: Program and arguments with this machine's interpreter and folders, which become those of the other.
-            job_dir: Folder of the job here.
+            python: Command of the worker's interpreter there; None is :attr:`python`.
+            asset_root: Explicit asset root there.
+
+        Raises:
+            CheckError: The other machine cannot start the job; nothing was started.
+            RlnbError: The other machine does not answer.
         """
-        run = run_dir_of(job_dir)
-        far = f"{self.root.rstrip('/')}/runs/{run.path.name}"
-        arguments = [word.replace(str(run.path), far) for word in argv]
-        return self.reach([self.python if word == sys.executable else word for word in arguments])
+        return FarJob(self, python, asset_root)
 
     # -- the other machine
 
-    def argv(self) -> Sequence[str]:
-        """Return the command of this machine that starts the other end of a mirror."""
-        return self.reach([*shlex.split(self.python), "-P", "-m", "rlnb.mirror"])
+    def argv(self, module: str = "rlnb.mirror", *arguments: str) -> Sequence[str]:
+        """Return the command of this machine that runs a module of rlnb on the other one, with connected streams.
+
+        Args:
+            module: Name of the module, such as that of the other end of a mirror.
+            arguments: Arguments of the module.
+        """
+        return self.reach([*shlex.split(self.python), "-P", "-m", module, *arguments])
 
     def reason(self, code: int | None, error: str) -> str:
         """Return why the other machine cannot be reached, in one line."""
@@ -193,7 +201,7 @@ class RemoteLauncher(ABC):
         """Return the first frame of a connection.
 
         Args:
-            kind: ``"check"``, ``"serve"`` or ``"fetch"``.
+            kind: ``"check"``, ``"serve"``, ``"fetch"`` or ``"simulator"``.
             manifest: The run.
             data: Further values.
         """

@@ -13,6 +13,7 @@ from rlnb.reports.report import report
 from rlnb.run import find
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
+from rlnb.simulation.handle import simulators
 
 VERBS: dict[str, Callable[[list[Run]], Any]] = {
     "show": lambda runs: runs[0] if len(runs) == 1 else Runs(runs),
@@ -32,19 +33,22 @@ def register(ipython: Any) -> None:
 def line(text: str) -> Any:
     """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
 
-    Name a run by its id or a unique part of the id. Without a run, the newest run is used.
+    Name a run by its id or a unique part of the id. Without a run, the newest run is used. ``%rlnb simulator`` shows
+    where the living simulators of this kernel are.
     """
     verb, *ids = shlex.split(text) or ["help"]
     if verb == "help":
         return print(line.__doc__)
     if wrong := [word for word in ids if word.startswith("-")]:
         raise RlnbError(f"%rlnb has no option {', '.join(wrong)}. Use rlnb.{verb}(...) or run.{verb}(...) in Python.")
+    if verb == "simulator":
+        return print("\n".join(map(repr, simulators())) or "no living simulator; the next request starts one")
     if verb == "runs":
         if ids:
             raise RlnbError(f"%rlnb runs takes no filter. Use rlnb.runs(task={ids[0]!r}), or state=, tag= or where=.")
         return find.runs()
     if verb not in VERBS:
-        raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb has")
+        raise unknown("verb", verb, ["runs", "simulator", *VERBS], has="%rlnb has")
     runs = [find.get_run(id) for id in ids] or list(find.runs()[:1])
     if not runs:
         raise RlnbError("There are no runs yet. Start one with rlnb.train(...).")

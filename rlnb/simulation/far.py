@@ -14,7 +14,7 @@ from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import options
-from rlnb.simulation.job import SimulatorJob, key_of
+from rlnb.simulation.job import SimulatorJob, job_of, key_of
 from rlnb.simulation.process import SimulatorProcess
 
 P = ParamSpec("P")
@@ -86,6 +86,11 @@ def current(launcher: Launcher, python: str | None, asset_root: str | None) -> S
     return process if process is not None and process.alive else None
 
 
+def all_living() -> list[SimulatorProcess]:
+    """Return the living simulators in jobs."""
+    return [process for process in _living.values() if process.alive]
+
+
 def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gently: bool = False) -> SimulatorProcess:
     """Start a further simulator in the job of a launcher. The caller has to close it."""
     key = key_of(launcher, python, asset_root)
@@ -94,8 +99,8 @@ def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gen
         if job is not None and job.ended:
             job.end()
         if job is None or job.ended:
-            job = _jobs[key] = SimulatorJob(launcher, python, asset_root)
-        return SimulatorProcess(python, asset_root, job.folder.log(), gently=gently, job=job)
+            job = _jobs[key] = job_of(launcher, python, asset_root)
+        return SimulatorProcess(python, asset_root, job.log, gently=gently, job=job)
 
 
 def restart(launcher: Launcher, python: str | None, asset_root: str | None) -> None:

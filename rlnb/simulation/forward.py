@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from rlnb.display.own_user import is_own, lists_users
+from rlnb.storage.lines import BEGIN, skip
 
 MOST = 32
 """Most connections at a time. Each has a process of its own; a browser opens up to six, and others wait."""
@@ -19,7 +20,8 @@ class Forward:
     """A port of this machine that stands for a port of another one. Other users of this machine are refused.
 
     Args:
-        argv: Command whose standard streams are a new connection to the other port. It is started for each connection.
+        argv: Command of a relay, whose standard streams are a new connection to the other port. It is started for each
+            connection.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -63,6 +65,7 @@ class Forward:
                 into.close()
 
         def down() -> None:
+            skip(out.fileno(), BEGIN)
             _pass_on(lambda size: os.read(out.fileno(), size), connection.sendall)
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 from pathlib import Path
 from typing import Literal
 
 from rlnb.contracts import Launcher
+from rlnb.display.status import status
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.simulation import simulator as living
@@ -140,6 +142,13 @@ class Simulator:
         return f"<b>{html.escape(repr(self))}</b>{log}"
 
 
+def simulators() -> list[Simulator]:
+    """Return the living simulators of this kernel, on this machine and in jobs. None is started."""
+    near = living.current()
+    first = [Simulator(near.python, near.asset_root)] if near is not None and near.alive else []
+    return [*first, *(Simulator(one.python, one.asset_root, one.job.launcher) for one in far.all_living() if one.job)]
+
+
 def simulator(
     launcher: Launcher | None = None, *, python: str | None = None, asset_root: str | None = None
 ) -> Simulator:
@@ -160,5 +169,6 @@ def simulator(
     """
     settings = python or options.python, asset_root or options.asset_root
     launcher = far.refined(launcher or options.simulator)
-    living.living_process(*settings, launcher)
+    with status(f"Starting the simulator on {launcher.name}") if launcher else contextlib.nullcontext():
+        living.living_process(*settings, launcher)
     return Simulator(*settings, launcher)

@@ -1,4 +1,4 @@
-"""A job of a launcher that holds living simulators for this kernel."""
+"""Jobs of launchers that hold living simulators for this kernel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts import FarLauncher, Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import interpreter
@@ -33,6 +35,8 @@ from rlnb.tasks.messages import Hosted
 from rlnb.version import __version__
 
 logger = logging.getLogger(__name__)
+RELAY = "rlnb.simulation.relay"
+"""Module of a process that connects to a job, beside the job's folder."""
 FOLDER = "simulators"
 """Folder below the root with the jobs of living simulators."""
 ANNOUNCED_S = 300.0
@@ -45,8 +49,99 @@ KEPT_S = 24 * 3600.0
 """Seconds for which the folder of an ended job is kept."""
 
 
-class SimulatorJob:
+class SimulatorJob(ABC):
     """A job that serves living simulators to this kernel.
+
+    Args:
+        launcher: Launcher of the job.
+    """
+
+    folder: JobDir
+    """Folder of the job, on the machine of its launcher."""
+    log: Path | None
+    """File of this machine with the job's output; None if the file is on another machine."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.host = ""
+        """Name of the node; empty before the job has started."""
+        self.ends_s: float | None = None
+        """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
+        self._timer: threading.Timer | None = None
+        self._over = False
+
+    @abstractmethod
+    def relay_argv(self, *arguments: str) -> Sequence[str]:
+        """Return the argv of a process whose standard streams are a connection to the job."""
+
+    @property
+    @abstractmethod
+    def ended(self) -> bool:
+        """Whether the job has ended, as far as is known here."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The launcher and the number of the job, such as ``"slurm job 12"``."""
+
+    @abstractmethod
+    def reason(self) -> str:
+        """Return why the job has ended, as its launcher says, and the end of its log. It takes a few seconds."""
+
+    def end(self) -> None:
+        """End the job, and leave its launcher's queue."""
+        self._cancel_timer()
+
+    def note(self, hosted: Hosted) -> None:
+        """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
+        self.host = hosted.host
+        if hosted.ends_s is not None and hosted.ends_s != self.ends_s:
+            self._cancel_timer()
+            self.ends_s = hosted.ends_s
+            self._timer = threading.Timer(max(0.0, hosted.ends_s - ANNOUNCED_S - time.time()), self._announce)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _announce(self) -> None:
+        assert self.ends_s is not None
+        if not self.ended:
+            logger.warning(
+                "The living simulator on %s ends at %s, with the walltime of its job (in %.0f s). The next request "
+                "after that starts another one.",
+                self.host,
+                _clock(self.ends_s),
+                max(0.0, self.ends_s - time.time()),
+            )
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def __str__(self) -> str:
+        place = self.name + (f" on {self.host}" if self.host else "")
+        return place + (f" until {_clock(self.ends_s)}" if self.ends_s is not None else "")
+
+
+@runtime_checkable
+class HoldsSimulators(Protocol):
+    """A launcher of another machine, whose jobs have their folders there, and which holds simulators in its own way."""
+
+    def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
+        """Start a job for living simulators.
+
+        Args:
+            python: Command of the worker's interpreter; None is that of the other machine.
+            asset_root: Explicit asset root of the other machine.
+
+        Raises:
+            CheckError: The launcher cannot start the job; nothing was started.
+            RlnbError: The other machine does not answer.
+        """
+        ...
+
+
+class SharedJob(SimulatorJob):
+    """A job whose folder this machine sees.
 
     Args:
         launcher: Launcher of the job.
@@ -59,16 +154,10 @@ class SimulatorJob:
     """
 
     def __init__(self, launcher: Launcher, python: str | None, asset_root: str | None) -> None:
-        self.launcher = launcher
-        self.host = ""
-        """Name of the node; empty before the job has started."""
-        self.ends_s: float | None = None
-        """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
-        self._timer: threading.Timer | None = None
+        super().__init__(launcher)
         self._hold: subprocess.Popen[bytes] | None = None
         """Connection that shows the job that this kernel lives, also while the job waits or has no simulator."""
-        self._over = False
-        manifest = _manifest(launcher, python, asset_root)
+        manifest = manifest_of(launcher, python, asset_root)
         if problems := [*_several_nodes(launcher), *launcher.check(manifest)]:
             raise CheckError(f"simulator on {launcher.name}", problems)
         root = options.folders.path / FOLDER
@@ -87,29 +176,28 @@ class SimulatorJob:
             raise
         files.write_once(self.folder.path / HANDLE, self._handle)
         self._record = JobRecord(self.folder, launcher.name)
+        self.log = self.folder.log()
         self.hold()
 
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
-        argv = [sys.executable, "-P", "-m", "rlnb.simulation.relay", str(self.folder.path), *arguments]
-        beside = getattr(self.launcher, "beside", None)
-        return argv if beside is None else list(beside(argv, self.folder.path))
+        return [sys.executable, "-P", "-m", RELAY, str(self.folder.path), *arguments]
 
     @property
     def ended(self) -> bool:
         """Whether the job has ended, as far as is known here."""
         return self._over or self._record.state() in ENDED
 
+    @property
+    def name(self) -> str:
+        """The launcher and the number of the job, such as ``"slurm job 12"``."""
+        submission = self._record.submission
+        return self.launcher.name + (f" job {', '.join(submission.jobs)}" if submission.jobs else "")
+
     def note(self, hosted: Hosted) -> None:
-        """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
-        self.host = hosted.host
+        """Note what the job says when it accepts this kernel, and show it that this kernel lives."""
+        super().note(hosted)
         self.hold()
-        if hosted.ends_s is not None and hosted.ends_s != self.ends_s:
-            self._cancel_timer()
-            self.ends_s = hosted.ends_s
-            self._timer = threading.Timer(max(0.0, hosted.ends_s - ANNOUNCED_S - time.time()), self._announce)
-            self._timer.daemon = True
-            self._timer.start()
 
     def hold(self) -> None:
         """Let the job live as long as this process, also before it has started and without a simulator."""
@@ -119,35 +207,21 @@ class SimulatorJob:
                 self.relay_argv("--hold"), stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
             )
 
-    def _announce(self) -> None:
-        assert self.ends_s is not None
-        if not self.ended:
-            logger.warning(
-                "The living simulator on %s ends at %s, with the walltime of its job (in %.0f s). The next request "
-                "after that starts another one.",
-                self.host,
-                _clock(self.ends_s),
-                max(0.0, self.ends_s - time.time()),
-            )
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
     def reason(self) -> str:
-        """Return why the job has ended, as its launcher says, or that its node is gone. It takes a few seconds."""
+        """Return why the job has ended, as its launcher says, or that its node is gone, and the end of its log."""
         deadline = time.monotonic() + REASON_WITHIN_S
         while (result := self._record.result) is None and time.monotonic() < deadline:
             time.sleep(0.25)
         where = f"on {self.host} " if self.host else ""
         self._over = True
-        if result is None:
-            return f"The living simulator {where}does not answer any more. Its node may be down."
-        return f"The job of the living simulator {where}has ended: {result.error or result.outcome}."
+        reason = f"The living simulator {where}does not answer any more. Its node may be down."
+        if result is not None:
+            reason = f"The job of the living simulator {where}has ended: {result.error or result.outcome}."
+        return f"{reason}\n{files.tail(self.folder.log())}"
 
     def end(self) -> None:
         """End the job, and leave its launcher's queue."""
-        self._cancel_timer()
+        super().end()
         if self._hold is not None and self._hold.stdin is not None:
             self._hold.stdin.close()
             try:
@@ -161,11 +235,28 @@ class SimulatorJob:
                 files.write_once(self.folder.cancel, {"time": files.now(), "save_s": 0.0})
                 self.launcher.cancel(self._handle, self.folder.path)
 
-    def __str__(self) -> str:
-        submission = self._record.submission
-        number = f" job {', '.join(submission.jobs)}" if submission.jobs else ""
-        place = f"{self.launcher.name}{number}" + (f" on {self.host}" if self.host else "")
-        return place + (f" until {_clock(self.ends_s)}" if self.ends_s is not None else "")
+
+def job_of(launcher: Launcher, python: str | None, asset_root: str | None) -> SimulatorJob:
+    """Start a job for living simulators.
+
+    Args:
+        launcher: Launcher of the job.
+        python: Command of the worker's interpreter; None is that of the launcher's machine.
+        asset_root: Explicit asset root.
+
+    Raises:
+        CheckError: The launcher cannot start the job; nothing was started.
+        RlnbError: There is no key for the job, or the launcher failed.
+    """
+    if isinstance(launcher, HoldsSimulators):
+        return launcher.simulator_job(python, asset_root)
+    if isinstance(launcher, FarLauncher):
+        what = (
+            f"{launcher.name} cannot hold a simulator: its jobs are on a machine that shares no folder with this one."
+        )
+        fix = 'Use a simulator on this machine (None), or rlnb.ssh("user@host").'
+        raise CheckError(f"simulator on {launcher.name}", [Problem(what=what, fix=fix)])
+    return SharedJob(launcher, python, asset_root)
 
 
 def key_of(launcher: Launcher, python: str | None, asset_root: str | None) -> str:
@@ -173,7 +264,7 @@ def key_of(launcher: Launcher, python: str | None, asset_root: str | None) -> st
     return json.dumps([launcher.name, dict(launcher.settings), python, asset_root], sort_keys=True, default=str)
 
 
-def _manifest(launcher: Launcher, python: str | None, asset_root: str | None) -> Manifest:
+def manifest_of(launcher: Launcher, python: str | None, asset_root: str | None) -> Manifest:
     """Return the record by which the launcher's processes find the launcher again."""
     now = datetime.now(UTC)
     return Manifest(
@@ -194,8 +285,7 @@ def _command(manifest: Manifest, launcher: Launcher, folder: JobDir) -> Command:
     """Return the command that serves living simulators on the node."""
     idle_s = math.inf if options.warm_idle_s is None else options.warm_idle_s
     python = interpreter(manifest.python)
-    loopback = isinstance(launcher, LocalLauncher) or getattr(launcher, "loopback", False)
-    where = ["--loopback"] if loopback else []
+    where = ["--loopback"] if isinstance(launcher, LocalLauncher) else []
     serve = ["-m", "rlnb.node", "--serve", str(folder.path), f"--idle={idle_s}", *where, "--", *python]
     asset_root = {"RLNB_ASSET_ROOT": manifest.asset_root} if manifest.asset_root else {}
     command = Command(

@@ -15,7 +15,7 @@ from rlnb.errors import RlnbError, require_linux
 from rlnb.launch.command import interpreter
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.storage.lines import Lines
+from rlnb.storage.lines import BEGIN, Lines
 from rlnb.tasks import messages
 from rlnb.tasks.messages import Adoption, Call, Control, Module, Sent
 from rlnb.tasks.request import Request
@@ -68,7 +68,7 @@ class Link:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._input, self._ships = self.process.stdin, ships
-        self._lines = Lines(self.process.stdout.fileno())
+        self._lines = Lines(self.process.stdout.fileno(), after=BEGIN if ships else b"")
         self.waiting, self.next = self._lines.waiting, self._lines.next
         self.cut = False
         """Whether the process was ended since an interrupt came while a message was written, and left a part of it."""

@@ -77,7 +77,7 @@ class SimulatorProcess:
     Args:
         python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root; fixed for the life of the process.
-        log: File for the worker's output.
+        log: File for the worker's output; None if it is on another machine.
         gently: Whether the worker starts at a low priority.
         job: Job that holds the worker on another machine; None is this machine.
     """
@@ -86,7 +86,7 @@ class SimulatorProcess:
         self,
         python: str | None,
         asset_root: str | None,
-        log: Path,
+        log: Path | None,
         *,
         gently: bool = False,
         job: SimulatorJob | None = None,
@@ -97,8 +97,7 @@ class SimulatorProcess:
         """Number of requests that the worker has answered."""
         self.used_s = time.monotonic()
         """Time of the last use, on the monotonic clock."""
-        self._is_lent = False
-        self._growth = Growth()
+        self._is_lent, self._growth = False, Growth()
         self._condition = Condition(job.launcher.name if job is not None else "")
         self._forwards: dict[int, Forward] = {}
         self._doing = ("", 0.0)
@@ -114,6 +113,7 @@ class SimulatorProcess:
         options = ["--gently"] if gently else []
         if self.job is not None:
             return self.job.relay_argv(*options), os.environ
+        assert self.log is not None, "the worker is on this machine"
         return agent_command(self.python, self.asset_root, self.log, *options)
 
     def _watch(self) -> None:
@@ -321,11 +321,11 @@ class SimulatorProcess:
         while (text := self._link.next()) is not None:  # the message with the reason may still be unread
             self._note(text)
         last = self._condition.last_output
-        output = last or files.tail(self.log)
+        output = last or (files.tail(self.log) if self.log else "")
         if self._condition.reason:
             return WorkerError(f"{self._condition.reason}\n{output}")
         if self.job is not None and not last and not self._closing:
-            return WorkerError(f"{self.job.reason()}\n{output}")
+            return WorkerError(self.job.reason())
         where = f"The end of its log on {self.job.host}" if self.job else f"The end of its log, {self.log}"
         reason = f"The living simulator ended. {where}:\n{output}"
         if self.answered:
@@ -396,5 +396,5 @@ class SimulatorProcess:
             self._agent.wait(5)
         except subprocess.TimeoutExpired:
             self._agent.kill()
-        if self.job is None:
+        if self.job is None and self.log is not None:
             shutil.rmtree(self.log.parent, ignore_errors=True)

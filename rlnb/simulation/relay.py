@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import ssl
 import sys
 import time
@@ -24,6 +25,7 @@ from rlnb.launch import tls
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json
 from rlnb.storage import files
+from rlnb.storage.lines import BEGIN
 from rlnb.version import __version__
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -42,7 +44,18 @@ UNREACHED_S = 15.0
 
 def tell(message: Mapping[str, Json]) -> None:
     """Write a message for the kernel."""
-    os.write(1, json.dumps(message).encode() + b"\n")
+    write(json.dumps(message).encode() + b"\n")
+
+
+def write(data: bytes) -> None:
+    """Write all of some bytes to the standard output.
+
+    Behind an SSH server it may be the same socket as the standard input, which is read without blocking.
+    """
+    while data:
+        select.select([], [1], [])
+        with contextlib.suppress(BlockingIOError):
+            data = data[os.write(1, data) :]
 
 
 async def connection(job: JobDir, kernel: asyncio.StreamReader) -> Streams | None:
@@ -143,8 +156,7 @@ async def _up(kernel: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Non
 async def _down(reader: asyncio.StreamReader) -> None:
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
-            while data:  # in a thread: a kernel that sends a large file reads only afterwards
-                data = data[await asyncio.to_thread(os.write, 1, data) :]
+            await asyncio.to_thread(write, data)  # a kernel that sends a large file reads only afterwards
 
 
 def main(argv: Sequence[str]) -> int:
@@ -157,6 +169,7 @@ def main(argv: Sequence[str]) -> int:
     hello: dict[str, Json] = {"rlnb": __version__, "gently": args.gently}
     if args.port is not None or args.hold:
         hello = {"hold": True} if args.hold else {"port": args.port}
+    write(BEGIN)
     asyncio.run(relay(JobDir(args.folder), hello))
     return 0
 

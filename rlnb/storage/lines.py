@@ -7,6 +7,8 @@ import select
 from collections.abc import Sequence
 
 _LONG_S = 3600.0
+BEGIN = b"\0rlnb-relay 1\n"
+"""First bytes of a relay's output. Before them, a login shell of its machine may print something."""
 
 
 class Lines:
@@ -16,15 +18,16 @@ class Lines:
 
     Args:
         descriptor: Descriptor of the pipe. Other readers would take lines away.
+        after: Bytes before the first line; empty if there are none. What comes before them is left out.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, *, after: bytes = b"") -> None:
+        self._descriptor, self._after = descriptor, after
         self._read, self._ended = b"", False
 
     def waiting(self, within_s: float) -> bool:
         """Return whether a line arrives within some seconds. The end of the input counts as a line."""
-        while not self._ended and b"\n" not in self._read:
+        while not self._ended and (self._after or b"\n" not in self._read):
             if not self._take(within_s):
                 return False
         return True
@@ -33,19 +36,21 @@ class Lines:
         """Return the lines that have arrived and that :meth:`next` has not returned yet."""
         while self._take(0.0):
             pass
-        return self._read.split(b"\n")[:-1]
+        return [] if self._after else self._read.split(b"\n")[:-1]
 
     def next(self) -> bytes | None:
         """Wait for a line and return it without its end; None at the end of the input."""
         while not self.waiting(_LONG_S):
             pass
-        if b"\n" not in self._read:
+        if self._after or b"\n" not in self._read:
             return None
         line, _, self._read = self._read.partition(b"\n")
         return line
 
     def take(self, count: int) -> bytes:
         """Wait for some bytes that are no line and return them; fewer at the end of the input."""
+        while self._after and not self._ended:
+            self._take(_LONG_S)
         content, self._read = bytearray(self._read[:count]), self._read[count:]
         while len(content) < count and not self._ended:
             data = os.read(self._descriptor, min(count - len(content), 1 << 20))
@@ -59,4 +64,13 @@ class Lines:
             return False
         data = os.read(self._descriptor, 1 << 16)
         self._read, self._ended = self._read + data, not data
+        if self._after and self._after in self._read:
+            self._read, self._after = self._read.partition(self._after)[2], b""
         return True
+
+
+def skip(descriptor: int, after: bytes) -> None:
+    """Read from a pipe up to some bytes, or to the end of the input, and not further."""
+    read = b""
+    while not read.endswith(after) and (byte := os.read(descriptor, 1)):
+        read += byte

@@ -17,6 +17,7 @@ from rlnb.hooks.calls import call
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root
+from rlnb.simulation import far
 from rlnb.simulation.agent import names_for
 from rlnb.spec import Json, Library, Manifest
 from rlnb.storage.installation import install_line
@@ -179,11 +180,18 @@ def _check_ovphysx(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     )
 
 
+def _worker_python(manifest: Manifest) -> str:
+    """Return the interpreter that has made the task card."""
+    simulator = far.chosen()
+    default = sys.executable if simulator is None else getattr(simulator, "python", None) or "python"
+    return manifest.python or str(default)
+
+
 def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     """Find a worker with another version of rlnb."""
     theirs = card.versions.get("rlnb", "none")
     if theirs != __version__:
-        python = manifest.python or sys.executable
+        python = _worker_python(manifest)
         yield Problem(
             what=f"this process has rlnb {__version__}, but the worker's interpreter {python} has rlnb {theirs}.",
             fix=install_line("rlnb", python=python, isaacsim="isaacsim" in card.versions),
@@ -243,7 +251,7 @@ def _own_libraries(card: TaskCard) -> list[str]:
 def _check_config(manifest: Manifest, library: Library, agent: AgentCard) -> Iterator[Problem]:
     """Find a config that does not load, packages that the worker lacks, and values that would be overruled."""
     if agent.missing:
-        python = manifest.python or sys.executable
+        python = _worker_python(manifest)
         packages = " ".join(shlex.quote(requirement) for requirement in library.requires)
         yield Problem(
             what=f"{library.name} needs {', '.join(agent.missing)} in the worker's interpreter {python}.",

@@ -10,6 +10,7 @@ from rlnb.contracts import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root, options
+from rlnb.simulation import far
 from rlnb.spec import Json, Manifest
 from rlnb.tasks.agent_config import AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
@@ -80,6 +81,7 @@ def make_plan(request: TrainRequest) -> Plan:
         problems += of_interpreter
     chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
     further = find_problems(manifest, launcher, root, lookup)
+    measures_here = isinstance(launcher, LocalLauncher) and far.chosen() is None
     return Plan(
         root=root,
         manifest=manifest,
@@ -88,7 +90,7 @@ def make_plan(request: TrainRequest) -> Plan:
         card=lookup.card,
         problems=(*problems, *further),
         measure_ranks=measures,
-        engines=lookup.card.engines if lookup.card and chooses_none and isinstance(launcher, LocalLauncher) else (),
+        engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
 
 

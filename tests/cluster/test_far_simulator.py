@@ -18,6 +18,7 @@ from runs_on_nodes import wait_until
 
 import rlnb
 from rlnb.simulation import far
+from rlnb.simulation.job import SharedJob
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
 
@@ -47,7 +48,7 @@ def test_a_job_of_the_queue_holds_the_simulator_and_leaves_with_it(living: Simul
 def test_a_node_that_is_killed_is_named_within_ten_seconds_and_the_next_request_gets_another(
     living: SimulatorProcess, slurm: Any
 ) -> None:
-    assert living.job is not None
+    assert isinstance(living.job, SharedJob)
     (number,) = living.job._record.submission.jobs
     begin_s = time.monotonic()
     subprocess.run(["scancel", "--signal=KILL", "--full", number], check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import rlnb
 from rlnb.hooks.registry import registry
 
 DOOR = Path(__file__).parents[1] / "rig" / "door"
+# pytest's importlib mode does not add this folder.
+sys.path.insert(0, str(DOOR.parent))
 
 
 @pytest.fixture

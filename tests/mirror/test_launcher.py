@@ -72,11 +72,10 @@ def test_a_request_names_the_launcher_of_the_other_machine(door: Any, monkeypatc
     assert (other.nodes, other.nproc_per_node) == (1, None)
 
 
-def test_a_command_beside_a_job_has_the_paths_of_the_other_machine(door: Any, tmp_path: Path) -> None:
-    job = tmp_path / "runs" / "r1" / "jobs" / "0-train"
-    argv = door.beside([sys.executable, "-m", "x", str(job), f"--log={job}/a.log"], job)
-    far = f"{door.root}/runs/r1/jobs/0-train"
-    assert argv[-5:] == [door.python, "-m", "x", far, f"--log={far}/a.log"]
+def test_a_module_of_rlnb_runs_on_the_other_machine_with_its_interpreter(door: Any) -> None:
+    assert door.argv("rlnb.x", "--a", "b c")[-6:] == [sys.executable, "-P", "-m", "rlnb.x", "--a", "b c"]
+    other: Any = rlnb.make_launcher("door", {**door.settings, "python": "/opt/isaaclab.sh -p"})
+    assert other.argv()[-5:] == ["/opt/isaaclab.sh", "-p", "-P", "-m", "rlnb.mirror"]
 
 
 def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_path: Path) -> None:

@@ -1,6 +1,12 @@
 """``%rlnb``: common commands for runs, without Python syntax."""
 
+import socket
+import sys
+from pathlib import Path
+
 import rlnb
+from rlnb.simulation import far, simulator
+from rlnb.tasks import requests
 
 
 def test_verbs_act_on_the_newest_run_or_on_named_runs(shell, root, capsys):
@@ -19,6 +25,24 @@ def test_wrong_verbs_are_refused_with_the_valid_ones(shell, root, capsys):
     assert "no runs yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
     shell.run_cell("%rlnb")
     assert "tensorboard" in capsys.readouterr().out
+
+
+def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, capsys):
+    shell.run_cell("%rlnb simulator")
+    assert "no living simulator" in capsys.readouterr().out
+    sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
+    from far_node import Node, interpreter
+
+    python = interpreter(tmp_path)
+    far.living(Node(), python, None).request(requests.Ping())
+    near = simulator.living_process(python)
+    near.request(requests.Ping())
+    capsys.readouterr()
+    shell.run_cell("%rlnb simulator")
+    here, there = capsys.readouterr().out.splitlines()
+    assert here.startswith(f"Simulator(idle, pid {near.pid}, ")
+    assert there.startswith(f"Simulator(idle, local on {socket.gethostname()}, pid ")
+    simulator.shut_down()
 
 
 def test_options_and_filters_are_refused_with_the_call_that_takes_them(shell, root):

@@ -15,7 +15,8 @@ import faulthandler, os, signal, socket, sys, threading, time
 from pathlib import Path
 from rlnb import errors
 from rlnb.tasks import requests
-from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.tasks.card import AgentCard, AssetRoot, TaskCard
+from rlnb.version import __version__
 from rlnb.worker.requests import serve
 
 def card(request, exchange):
@@ -31,7 +32,8 @@ def card(request, exchange):
     source = Path(request.task.source or "")
     text = source.read_text() if source.is_file() else ""
     helpers = {name: str(len((source.parent / name).read_bytes())) for name in request.task.files}
-    return TaskCard(task=text, num_envs=1, sources={str(source): text, **helpers}, asset_root=exchange.root)
+    more = {} if request.task.id != "train" else dict(agents=dict(rsl_rl=AgentCard()), versions=dict(rlnb=__version__))
+    return TaskCard(task=text, num_envs=1, sources={str(source): text, **helpers}, asset_root=exchange.root, **more)
 
 def preview(request, exchange):
     for name in ("first", "last"):

@@ -13,7 +13,11 @@ from other_user import OTHER_UID, answer, as_root
 from rlnb.simulation import forward as forwards
 from rlnb.simulation.forward import Forward
 
-ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data.upper())"
+ECHO = """
+import os
+os.write(1, b"Welcome to node3.\\n" + bytes([0]) + b"rlnb-relay 1\\n")
+while data := os.read(0, 1 << 16): os.write(1, data.upper())
+"""
 
 
 def test_each_connection_has_a_process_and_the_end_of_either_side_is_passed_on() -> None:

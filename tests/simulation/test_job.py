@@ -16,7 +16,7 @@ import rlnb
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.simulation import job as jobs
-from rlnb.simulation.job import SimulatorJob, key_of
+from rlnb.simulation.job import SharedJob, job_of, key_of
 from rlnb.spec import Command
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -30,20 +30,17 @@ class Idle(Node):
         return {"host": "nowhere", "pid": 1, "created_s": 0.0}
 
 
-class OverSsh(Idle):
-    """A launcher whose jobs have their folders on another machine."""
+class Elsewhere(Idle):
+    """A launcher of another machine that says nothing about simulators."""
 
-    loopback = True
-
-    def beside(self, argv: list[str], job_dir: Path) -> list[str]:
-        return ["env", "NODE=1", *argv]
+    def fetch(self, run_dir: Path, names: list[str]) -> None: ...
 
 
 def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rlnb.options, "warm_idle_s", 60.0)
-    job = SimulatorJob(Idle(walltime_s=100.0), f"{sys.executable} -B", "/assets")
+    job = SharedJob(Idle(walltime_s=100.0), f"{sys.executable} -B", "/assets")
     command = from_json(Command, files.read_json(job.folder.command) or {})
     serve = ("-m", "rlnb.node", "--serve", str(job.folder.path), "--idle=60.0", "--loopback", "--")
     assert command.argv == (sys.executable, "-B", *serve, sys.executable, "-B")
@@ -52,32 +49,34 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     assert not rlnb.runs(), "it is no run"
     assert job.folder.path.stat().st_mode & 0o777 == 0o700, "no one else may replace the key or the address"
     assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
-    over_ssh = SimulatorJob(OverSsh(), None, None)
-    assert over_ssh.relay_argv()[:4] == ["env", "NODE=1", sys.executable, "-P"]
-    for one in (job, over_ssh):
-        one.end()
+
+
+def test_a_launcher_of_another_machine_that_cannot_hold_a_simulator_is_refused(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"local cannot hold a simulator.*\n.*rlnb\.ssh"):
+        job_of(Elsewhere(), None, None)
+    assert isinstance(job_of(Idle(), None, None), SharedJob)
 
 
 def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = Idle()
     many.nodes = 2  # type: ignore[misc]
     with pytest.raises(rlnb.CheckError, match="asks for 2 nodes, and a simulator uses one"):
-        SimulatorJob(many, None, None)
+        SharedJob(many, None, None)
 
     def fail(self: Idle, command: object, job_dir: Path) -> None:
         raise RlnbError("the queue is closed")
 
     monkeypatch.setattr(Idle, "submit", fail)
     with pytest.raises(RlnbError, match="the queue is closed"):
-        SimulatorJob(Idle(), None, None)
+        SharedJob(Idle(), None, None)
     assert not [*(root / jobs.FOLDER).iterdir()]
 
 
 def test_the_end_of_the_walltime_is_announced_once_in_time(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(SimulatorJob, "relay_argv", lambda self, *_: ["cat"])
-    job = SimulatorJob(Idle(), None, None)
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
+    job = SharedJob(Idle(), None, None)
     ends_s = time.time() + jobs.ANNOUNCED_S + 1.0
     for _ in range(2):
         job.note(Hosted(host="node3", ends_s=ends_s))
@@ -94,8 +93,8 @@ def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_w
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "LEAVE_S", 0.5)
-    monkeypatch.setattr(SimulatorJob, "relay_argv", lambda self, *_: ["sleep", "60.5"])
-    job = SimulatorJob(Idle(), None, None)
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["sleep", "60.5"])
+    job = SharedJob(Idle(), None, None)
     first = job._hold
     assert first is not None
     first.kill()
@@ -113,8 +112,8 @@ def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_w
 KERNEL = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from test_job import Idle, SimulatorJob
-job = SimulatorJob(Idle(), None, None)
+from test_job import Idle, SharedJob
+job = SharedJob(Idle(), None, None)
 print(job.folder.path, flush=True)
 sys.stdin.read()
 """
@@ -143,11 +142,11 @@ def test_equal_launchers_share_a_job_and_others_do_not() -> None:
 
 
 def test_old_jobs_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = SimulatorJob(Idle(), None, None)
+    old = SharedJob(Idle(), None, None)
     files.write_once(old.folder.result, {"outcome": "completed"})
     old.end()
     monkeypatch.setattr(jobs, "KEPT_S", -1.0)
-    new = SimulatorJob(Idle(), None, None)
+    new = SharedJob(Idle(), None, None)
     assert not old.folder.path.exists()
     assert new.folder.path.exists()
     new.end()

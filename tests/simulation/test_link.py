@@ -16,6 +16,7 @@ from rlnb.spec import Task
 from rlnb.tasks import messages, requests
 from rlnb.tasks.messages import Sent
 
+BEGIN = "import os\nos.write(1, b'Welcome to node3.' + bytes([0]) + b'rlnb-relay 1' + bytes([10]))\n"
 ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data)"
 
 
@@ -40,7 +41,7 @@ def card(link: Link, task: Task) -> None:
 
 
 def test_the_files_of_a_task_go_once_and_again_after_an_edit(task: Task, tmp_path: Path) -> None:
-    link = Link([sys.executable, "-c", ECHO], os.environ, ships=True)
+    link = Link([sys.executable, "-c", BEGIN + ECHO], os.environ, ships=True)
     card(link, task)
     card(link, task)
     (tmp_path / "lift.py").write_text("an edit of the module\n")
@@ -69,7 +70,7 @@ SENDS = "import os; os.write(1, b'one' * 3); os.read(0, 1)"
 def test_a_file_outside_the_folder_of_the_request_is_not_written(tmp_path: Path, folder: str, name: str) -> None:
     for own in ("out", "elsewhere"):
         (tmp_path / own).mkdir()
-    link = Link([sys.executable, "-c", SENDS], os.environ, ships=True)
+    link = Link([sys.executable, "-c", BEGIN + SENDS], os.environ, ships=True)
     request = requests.Preview(task=Task(id="A"), num_envs=1, steps=1, size=(1, 1), out=str(tmp_path / "out"))
     link.send(messages.call(1, request), request)
     link.receive(Sent(folder=str(tmp_path / folder), name=name, bytes=3))

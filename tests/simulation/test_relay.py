@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -20,6 +21,7 @@ from rlnb.records.layout import JobDir
 from rlnb.simulation.key import write_key
 from rlnb.spec import Result
 from rlnb.storage import files
+from rlnb.storage.lines import BEGIN
 
 
 @pytest.fixture
@@ -32,6 +34,7 @@ def test_a_job_that_waits_is_reported_until_it_has_ended(job: JobDir) -> None:
     argv = [sys.executable, "-m", "rlnb.simulation.relay", str(job.path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
         assert relay.stdout is not None
+        assert relay.stdout.readline() == BEGIN
         assert json.loads(relay.stdout.readline()) == {"waits": "the job starts"}
         files.write_anew(job.waits, {"what": "PENDING (Resources)", "since": files.now()})
         deadline = time.monotonic() + 20
@@ -137,3 +140,22 @@ def test_an_address_that_does_not_answer_costs_no_time_if_another_one_does(job: 
         files.write_anew(job.address, {"hosts": ["127.0.0.1", "127.0.0.2"], "port": silent.getsockname()[1]})
         argv = [sys.executable, "-c", CONNECTS, str(job.path)]
         assert subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def test_large_data_passes_through_one_socket_for_both_streams_as_behind_an_ssh_server(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)  # which the reading side of the relay does
+    content = os.urandom(1 << 20) * 4
+    (tmp_path / "content").write_bytes(content)
+    program = (
+        "import pathlib, sys; from rlnb.simulation import relay; relay.write(pathlib.Path(sys.argv[1]).read_bytes())"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "content")]
+    with subprocess.Popen(argv, stdin=theirs.fileno(), stdout=theirs.fileno()) as relay:
+        theirs.close()
+        time.sleep(1.0)  # the socket is full
+        got = bytearray()
+        while data := ours.recv(1 << 16):
+            got += data
+        assert relay.wait(20) == 0
+    assert bytes(got) == content

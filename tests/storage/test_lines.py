@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from rlnb.storage.lines import Lines
+from rlnb.storage.lines import BEGIN, Lines, skip
 
 
 @pytest.fixture
@@ -62,3 +62,22 @@ def test_bytes_between_lines_are_taken_as_they_are(pipe: tuple[Lines, IO[bytes]]
     assert lines.next() == b"a line"
     end.close()
     assert lines.take(100) == b"half", "the input has ended"
+
+
+def test_what_a_login_shell_prints_before_the_first_line_is_left_out() -> None:
+    reader, writer = os.pipe()
+    with open(reader, "rb") as file, open(writer, "wb", buffering=0) as end:
+        lines = Lines(file.fileno(), after=BEGIN)
+        end.write(b"Welcome\nto node3." + BEGIN[:5])
+        assert not lines.waiting(0.1)
+        assert lines.arrived() == []
+        end.write(BEGIN[5:] + b"first\n")
+        assert lines.waiting(10.0)
+        assert lines.next() == b"first"
+        end.write(b"Welcome." + BEGIN + b"bytes")
+        skip(file.fileno(), BEGIN)
+        assert os.read(file.fileno(), 100) == b"bytes"
+        silent = Lines(file.fileno(), after=BEGIN)
+        end.write(b"Welcome\n")
+        end.close()
+        assert silent.next() is None, "no relay has begun"

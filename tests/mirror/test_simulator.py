@@ -1,0 +1,199 @@
+"""A living simulator behind a door: it answers, says where it is, and ends with its kernel or its connection."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from far_node import interpreter, processes, until_gone
+
+import rlnb
+from rlnb.mirror import simulator as module
+from rlnb.mirror.simulator import FarJob
+from rlnb.simulation import far
+from rlnb.simulation.handle import Simulator
+from rlnb.simulation.job import RELAY
+from rlnb.simulation.process import SimulatorProcess
+from rlnb.tasks import requests
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def living(door: Any, tmp_path: Path) -> Iterator[SimulatorProcess]:
+    process = far.living(door, interpreter(tmp_path), None)
+    process.request(requests.Ping())
+    yield process
+    far.shut_down()
+    assert process.job is not None
+    until_gone(process.job.folder.path, WAIT_S)
+
+
+def connections(module: str = "rlnb.mirror") -> list[psutil.Process]:
+    """Return the processes of this kernel that run a module behind a door."""
+    return [child for child in psutil.Process().children() if child.is_running() and module in child.cmdline()]
+
+
+def test_the_simulator_is_there_and_its_files_too(living: SimulatorProcess, door: Any, root: Path) -> None:
+    job = living.job
+    assert isinstance(job, FarJob)
+    assert str(job) == f"door {door.place} on {socket.gethostname()}"
+    assert job.folder.path.is_relative_to(Path(door.root) / "simulators")
+    assert job.folder.key.stat().st_mode & 0o077 == 0
+    assert not (root / "simulators").exists()
+    handle = Simulator(living.python, None, door)
+    assert (handle.state, handle.log) == ("idle", None)
+    assert f"Simulator(idle, door {door.place} on " in repr(handle)
+    assert living.usage().memory_bytes > 10 << 20
+
+
+def test_cells_travel_and_pictures_come_back(living: SimulatorProcess, tmp_path: Path) -> None:
+    cell, out = tmp_path / "cell", tmp_path / "out"
+    cell.mkdir()
+    out.mkdir()
+    (cell / "lift.py").write_text("a task")
+    task = rlnb.Task(id="Lift", source=str(cell / "lift.py"))
+    assert living.request(requests.Card(task=task)).task == "a task"
+    clip = living.request(requests.Preview(task=task, num_envs=1, steps=1, size=(8, 8), out=str(out)))
+    assert Path(clip.file).stat().st_size == 1 << 20
+
+
+def test_the_port_of_a_view_leads_there(living: SimulatorProcess) -> None:
+    ports: list[int] = []
+    request = requests.View(task=rlnb.Task(id="Lift"), num_envs=1)
+    view = far.start(living.job.launcher, living.python, None)  # type: ignore[union-attr]
+
+    def show() -> None:
+        with pytest.raises(rlnb.WorkerError):
+            view.request(request, meanwhile=lambda address: ports.append(address.port))
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    deadline = time.monotonic() + WAIT_S
+    while not ports:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with socket.create_connection(("127.0.0.1", ports[0]), timeout=20) as browser:
+        browser.sendall(b"one")
+        assert browser.recv(100) == b"the view got one"
+    view.close()
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+
+
+def test_closing_ends_the_job_there_and_the_connection(living: SimulatorProcess, door: Any) -> None:
+    assert living.job is not None
+    assert len(connections()) == 1
+    Simulator(living.python, None, door).close()
+    assert until_gone(living.job.folder.path, WAIT_S) < 15.0
+    assert not connections()
+    assert not living.job.folder.key.exists()
+
+
+def test_without_the_connection_the_job_ends_and_the_next_request_starts_another(
+    living: SimulatorProcess, door: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert living.job is not None
+    folder = living.job.folder.path
+    for process in [*connections(), *connections(RELAY)]:
+        process.kill()
+    until_gone(folder, WAIT_S)
+    deadline = time.monotonic() + 20.0
+    while f"There is no connection to {door.place}, so the living simulator there ends: status -9" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    (Path(door.place) / "shut").touch()
+    with pytest.raises(rlnb.CheckError, match="the door is shut"):
+        far.living(door, living.python, None)
+    (Path(door.place) / "shut").unlink()
+    again = far.living(door, living.python, None)
+    again.request(requests.Ping())
+    assert again.job is not living.job
+
+
+def test_a_connection_that_hangs_is_given_up(
+    living: SimulatorProcess, door: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SILENT_S", 3.0)
+    (connection,) = connections()
+    connection.send_signal(signal.SIGSTOP)
+    deadline = time.monotonic() + WAIT_S
+    assert living.job is not None
+    while not living.job.ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "it does not answer" in living.job.reason()
+
+
+def test_a_job_that_fails_there_is_explained_with_its_log(living: SimulatorProcess) -> None:
+    assert living.job is not None
+    threading.Timer(1.0, lambda: [process.kill() for process in processes(living.job.folder.path)]).start()  # type: ignore[union-attr]
+    with pytest.raises(rlnb.WorkerError, match=r"The living simulator does not answer any more\. Its node"):
+        living.request(requests.Card(task=rlnb.Task(id="endless")))
+    assert living.job.ended
+
+
+def test_every_obstacle_is_named_before_anything_is_started(door: Any, tmp_path: Path) -> None:
+    Path(door.root).touch()
+    with pytest.raises(rlnb.CheckError, match=f"simulator on {door.place}(.|\n)*cannot be written"):
+        rlnb.simulator(door)
+    queue = {"name": "local", "settings": {"max_running": 1, "walltime_s": None}}
+    other: Any = rlnb.make_launcher("door", {**door.settings, "root": str(tmp_path / "other"), "queue": queue})
+    other_job = other.simulator_job(interpreter(tmp_path), None)
+    assert other_job.name.startswith(f"door {door.place}")
+    other_job.end()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("rlnb_rsl_rl") is None, reason="rlnb-rsl-rl is not installed here")
+def test_the_card_of_a_training_comes_from_there_and_this_machine_needs_no_isaac_lab(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("isaaclab", "isaaclab_tasks", "isaaclab_rl", "torch", "gymnasium", "warp"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(rlnb.options, "simulator", door)
+    monkeypatch.setattr(rlnb.options, "warm", True)
+    monkeypatch.setattr(rlnb.options, "python", interpreter(tmp_path))
+    assert rlnb.check("train", library="rsl_rl", launcher=door) == []
+    (problem,) = rlnb.check("error", library="rsl_rl", launcher=door)
+    assert "has no env config" in problem.what
+    rlnb.simulator().close()
+
+
+KERNEL = """
+import sys
+sys.path.insert(0, {rig!r})
+import rlnb
+from rlnb.simulation import far
+from rlnb.tasks import requests
+process = far.living(rlnb.door({place!r}, root={root!r}), {python!r}, None)
+process.request(requests.Ping())
+print(process.job.folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_a_minute_after_the_kernel_was_killed(door: Any, root: Path, tmp_path: Path) -> None:
+    rig = str(Path(__file__).parents[1] / "rig" / "door")
+    program = KERNEL.format(rig=rig, place=door.place, root=door.root, python=interpreter(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "RLNB_ROOT": str(root)},
+    ) as kernel:
+        assert kernel.stdout is not None
+        folder = Path(kernel.stdout.readline().decode().strip())
+        assert processes(folder)
+        kernel.kill()
+    assert until_gone(folder, 60.0) < 60.0
