@@ -25,12 +25,13 @@ OPEN_S = 30.0
 
 
 def channel() -> Channel:
-    """Return the connection on the standard streams. What the plugins of this machine print goes to the log."""
+    """Return the connection on the standard streams. What the plugins of this machine print is an error output."""
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     frames.write(BEGIN)
     frames.flush()
-    return Channel(sys.stdin.buffer, frames)
+    reader = os.fdopen(os.dup(0), "rb")  # at its end, Python waits for the lock of sys.stdin, which a reader holds
+    return Channel(reader, frames)
 
 
 def serve(to: Channel, wish: Frame) -> None:
@@ -49,7 +50,7 @@ def serve(to: Channel, wish: Frame) -> None:
     if wish.kind == "check":
         to.send(answer(root, manifest))
     elif wish.kind == "fetch":
-        send_file(to, RunDir(root.runs / manifest.run_id), wish.path, wish.offset)
+        send_file(to, RunDir(root.runs / manifest.run_id), wish)
         to.receive(OPEN_S)  # the other end closes once it has everything
     elif wish.kind == "simulator":
         idle_s = data.get("idle_s")

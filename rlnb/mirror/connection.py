@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import subprocess
 import tempfile
 import time
@@ -17,8 +19,10 @@ END_S = 2.0
 """Seconds that the command has to end once its input is closed."""
 SAY_S = 1.0
 """Seconds between two words about an answer that has not come."""
+MOST_OUTPUT = 1 << 20
+"""Bytes of an error output after which it is emptied."""
 MOST_ERROR = 4000
-"""Most characters of what the command has printed as its error."""
+"""Most bytes of what the command has printed as its error."""
 
 
 class Connection:
@@ -32,6 +36,7 @@ class Connection:
     def __init__(self, argv: Sequence[str], place: str = "the other machine") -> None:
         self._place = place
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe would stay open in what the command leaves behind
+        fcntl.fcntl(self._errors, fcntl.F_SETFL, os.O_APPEND)
         self._process = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
@@ -72,9 +77,19 @@ class Connection:
 
     @property
     def error(self) -> str:
-        """What the command has printed as its error."""
-        self._errors.seek(0)
-        return self._errors.read(MOST_ERROR).decode(errors="replace").strip()
+        """The end of what the command has printed as its error."""
+        file = self._errors.fileno()  # shared with the command, whose position for writing must not move
+        begin = max(0, os.fstat(file).st_size - MOST_ERROR)
+        return os.pread(file, MOST_ERROR, begin).decode(errors="replace").strip()
+
+    def reason(self, exc: Closed) -> str:
+        """Return why the connection has ended: the error output explains the end of a stream, and nothing else."""
+        return (self.channel.ended and self.error) or str(exc)
+
+    def forget(self) -> None:
+        """Empty the error output once it is large, since a connection may last for weeks."""
+        if os.fstat(self._errors.fileno()).st_size > MOST_OUTPUT:
+            self._errors.truncate(0)
 
     def answer(self, wish: Frame, within_s: float) -> Frame | None:
         """Return the first frame that follows a request; None if none arrives in time. The status line says the wait.

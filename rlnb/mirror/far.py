@@ -13,7 +13,9 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Frame
+from rlnb.mirror.part import Part
 from rlnb.mirror.tree import Entry
+from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run.jobs import NewJob
@@ -28,6 +30,8 @@ LOOK_SHARE = 4.0
 """Ratio of the time between two looks to that of a look, so that a slow file system is spared."""
 STATES_S = 1.0
 """Seconds between two reports of the jobs' states, which also show that this process lives."""
+CANCEL_S = 60.0
+"""Seconds between two attempts to take a job that was cancelled out of its queue."""
 SILENT_S = 60.0
 """Seconds without a word from the other end after which this process ends."""
 
@@ -39,7 +43,7 @@ class Far:
         channel: Connection to the other machine.
         root: Folder of runs on this machine.
         manifest: The run.
-        have: Size in bytes and time of change of each file that the other machine has.
+        have: Size in bytes, time of change and :func:`rlnb.mirror.tree.digest` of each file that the other machine has.
     """
 
     def __init__(self, channel: Channel, root: Root, manifest: Manifest, have: Mapping[str, Json]) -> None:
@@ -48,9 +52,12 @@ class Far:
         _make(self._run, manifest)
         self._record = RunRecord(self._run.path)
         self._library = plugins.library(manifest.library)
-        self._sent = {path: (int(size), int(time_ns)) for path, (size, time_ns) in have.items()}  # type: ignore[misc, arg-type, str-unpack]
+        self._sent = {path: (int(size), int(time_ns)) for path, (size, time_ns, _) in have.items()}  # type: ignore[misc, arg-type, str-unpack]
+        self._digests = {path: digest for path, (*_, digest) in have.items() if digest}  # type: ignore[misc]
         self._list: dict[str, Json] = {}
         self._states_s = float("-inf")
+        self._withdrawn_s: dict[str, float] = {}
+        """When each job that was cancelled was taken out of its queue the last time, by the name of the job."""
 
     def serve(self) -> None:
         """Do what the other machine wants, and send what changes.
@@ -59,6 +66,7 @@ class Far:
             Closed: The connection has ended.
         """
         pause_s = 0.0
+        self._channel.send(Frame(kind="clock", mtime_ns=time.time_ns()))
         while time.monotonic() - self._channel.heard_s < SILENT_S:
             frame = self._channel.receive(pause_s)
             while frame is not None:
@@ -99,10 +107,11 @@ class Far:
             OSError: The same, because of the file system.
         """
         folder = self._job(frame.path)
-        if files.there(folder.handle) or files.there(folder.running()):
+        if any(map(files.there, (remote.begun(folder), folder.handle, folder.running()))):
             return
         record = from_json(Job, frame.data, ignore_unknown=True)
-        options = {name: str(self._run.path / str(path)) for name, path in record.options.items() if _is_copy(path)}
+        paths = {name: record.options.get(name) for name in tree.FILES}
+        options = {name: str(self._run.path / str(path)) for name, path in paths.items() if _is_copy(path)}
         job = dataclasses.replace(record, options={**record.options, **options})
         if job.after and (other := self._job(job.after).successor_name()) not in ("", frame.path):
             raise RlnbError(f"The training goes on already, as job {other}.")
@@ -114,16 +123,24 @@ class Far:
         for name, content in new.records(frame.path).items():
             assert name in (JOB, COMMAND)
             files.write_once(folder.path / name, content)
-        new.start(folder, warm=False, undo=lambda: None)
+        if files.write_once(remote.begun(folder), {"time": files.now()}):  # an earlier connection's end may still live
+            new.start(folder, warm=False, undo=lambda: None)
 
     def _cancel(self, frame: Frame) -> None:
-        """Ask a job to end, and take it out of a queue in which it waits."""
+        """Ask a job to end. The next report of the states also takes it out of a queue in which it waits."""
         folder = self._job(frame.path)
-        if not folder.path.is_dir() or not files.write_once(folder.cancel, frame.data):
+        if folder.path.is_dir():
+            files.write_once(folder.cancel, frame.data)
+
+    def _withdraw(self, job: JobRecord) -> None:
+        """Take a job that was cancelled out of its queue, again and again as long as it has not ended."""
+        now_s = time.monotonic()
+        if now_s - self._withdrawn_s.get(job.folder.path.name, float("-inf")) < CANCEL_S:
             return
-        if (handle := JobRecord(folder, self._record.manifest.launcher).handle) is not None:
-            with contextlib.suppress(RlnbError):  # the agent ends the job, or its queue is away
-                plugins.launcher_of(self._record.manifest).cancel(handle, folder.path)
+        self._withdrawn_s[job.folder.path.name] = now_s
+        with contextlib.suppress(RlnbError, OSError):  # the agent ends the job, or its queue is away
+            if (handle := job.handle) is not None:
+                plugins.launcher_of(self._record.manifest).cancel(handle, job.folder.path)
 
     # -- what it is told
 
@@ -133,6 +150,8 @@ class Far:
         for job in self._record.jobs:
             state, waits = job.state(), job.waits
             over = state in ENDED and not job.goes_on()
+            if state not in ENDED and files.there(job.folder.cancel):
+                self._withdraw(job)
             states[job.folder.path.name] = {"state": state, "over": over, "waits": waits.what if waits else ""}
         return Frame(kind="states", data=states)
 
@@ -153,6 +172,8 @@ class Far:
 
     def _send_change(self, path: str, entry: Entry) -> None:
         size, mtime_ns = self._sent.get(path, (-1, 0))
+        if (digest := self._digests.pop(path, None)) is not None and digest != tree.digest(self._run.path / path, size):
+            size = -1  # the file was written anew while there was no connection
         same = size == entry.size if entry.way == "grow" else (size, mtime_ns) == (entry.size, entry.mtime_ns)
         if same or (entry.way == "once" and size >= 0):
             return
@@ -188,40 +209,35 @@ def _put(run: RunDir, frame: Frame) -> None:
 
     Raises:
         RlnbError: The path leads out of the folder of the run.
+        Closed: The part is not the next one.
         OSError: The file cannot be written.
     """
     if not tree.is_inside(frame.path):
         raise RlnbError(f"{frame.path!r} is not a path below the folder of a run.")
-    path = run.path / frame.path
-    part = path.with_name(f".{path.name}.part")
-    files.make_folder(path.parent)
-    mode = os.O_WRONLY | os.O_CREAT | (0 if frame.offset else os.O_TRUNC)
-    with open(os.open(part, mode, files.FILE_MODE), "wb") as file:
-        file.seek(frame.offset)
-        file.write(frame.body)
-    if frame.offset + len(frame.body) == frame.total:
-        part.replace(path)
+    Part(run.path / frame.path).write(frame)
 
 
-def send_file(channel: Channel, run: RunDir, path: str, offset: int) -> None:
-    """Send a file of a run.
+def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:
+    """Send a file of a run, from its first byte if it is another file than that of which the other machine has a part.
 
     Args:
         channel: Connection to the other machine.
         run: The run.
-        path: Path of the file below the folder of the run.
-        offset: Number of bytes that the other machine has.
+        wish: Path of the file below the folder of the run, the number of bytes that the other machine has, and the time
+            of change of the file from which they are.
 
     Raises:
         RlnbError: The path leads out of the folder of the run, or to something else than a file.
         OSError: The file does not exist, or cannot be read.
     """
-    if not tree.is_inside(path):
-        raise RlnbError(f"{path!r} is not a path below the folder of a run.")
-    with files.open_regular(run.path / path) as file:
+    if not tree.is_inside(wish.path):
+        raise RlnbError(f"{wish.path!r} is not a path below the folder of a run.")
+    with files.open_regular(run.path / wish.path) as file:
         status = os.fstat(file.fileno())
-        frame = Frame(kind="part", path=path, total=status.st_size, mtime_ns=status.st_mtime_ns)
-        if offset >= status.st_size:
-            channel.send(dataclasses.replace(frame, offset=status.st_size))
+        frame = Frame(kind="part", path=wish.path, total=status.st_size, mtime_ns=status.st_mtime_ns)
+        is_same = wish.mtime_ns == status.st_mtime_ns and wish.offset <= status.st_size
+        offset = wish.offset if is_same else 0
+        if offset == status.st_size:
+            channel.send(dataclasses.replace(frame, offset=offset))
         for begin, body in tree.chunks(file, offset, status.st_size, CHUNK):
             channel.send(dataclasses.replace(frame, offset=begin, body=body))

@@ -21,6 +21,8 @@ MOST_NOISE = 1 << 16
 """Most bytes before :data:`BEGIN`."""
 MOST_HEAD = 1 << 24
 """Most bytes of a frame's line. That with the sizes of all files is the largest."""
+LARGEST = 1 << 63
+"""Number that no position, size or time in a frame reaches."""
 CHUNK = 1 << 18
 """Most bytes of a file in one frame."""
 
@@ -64,6 +66,8 @@ class Channel:
         self._reader, self._writer, self._after = reader, writer, after
         self._frames: queue.SimpleQueue[Frame | Exception] = queue.SimpleQueue()
         self._end: Exception | None = None
+        self.ended = False
+        """Whether a call has found that the other end is gone."""
         self.heard_s = time.monotonic()
         """Time of the last frame that has arrived, in seconds of the monotonic clock."""
         threading.Thread(target=self._read, daemon=True).start()
@@ -80,6 +84,7 @@ class Channel:
             self._writer.write(line + frame.body)
             self._writer.flush()
         except (OSError, ValueError) as exc:
+            self.ended = True
             raise Closed(str(exc)) from exc
 
     def receive(self, timeout_s: float) -> Frame | None:
@@ -95,7 +100,7 @@ class Channel:
         except queue.Empty:
             return None
         if isinstance(frame, Exception):
-            self._end = frame
+            self._end, self.ended = frame, True
             raise Closed(str(frame)) from frame
         return frame
 
@@ -127,7 +132,10 @@ class Channel:
         size = head.pop("size", 0)
         if not isinstance(size, int) or not 0 <= size <= CHUNK:
             raise RlnbError(f"a frame has {size!r} bytes")
+        frame = from_json(Frame, head, ignore_unknown=True)
+        if not all(0 <= number < LARGEST for number in (frame.offset, frame.total, frame.mtime_ns)):
+            raise RlnbError("a position, size or time of a frame is not a number of 63 bits")
         body = self._reader.read(size)
         if len(body) != size:
             raise Closed("the stream has ended within a frame")
-        return dataclasses.replace(from_json(Frame, head, ignore_unknown=True), body=body)
+        return dataclasses.replace(frame, body=body)

@@ -20,8 +20,8 @@ from pathlib import Path
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.mirror.connection import Connection
-from rlnb.mirror.frames import Channel, Closed, Frame
-from rlnb.mirror.launcher import RemoteLauncher
+from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.launcher import RemoteLauncher, refuse_theirs
 from rlnb.mirror.near import Near
 from rlnb.records import remote
 from rlnb.records.layout import RunDir, run_dir_of
@@ -68,9 +68,9 @@ class Host:
             try:
                 with Connection(self._launcher.argv()) as connection:
                     try:
-                        self._serve(connection.channel)
+                        self._serve(connection)
                     except Closed as exc:
-                        self._lost(self._launcher.reason(connection.code, connection.error or str(exc)))
+                        self._lost(self._launcher.reason(connection.code, connection.reason(exc)))
             except (OSError, RlnbError) as exc:  # the command is not installed, a full disk
                 self._lost(str(exc))
             if self.is_needed():
@@ -80,20 +80,23 @@ class Host:
         """Return whether a job goes on."""
         return files.there(self._run.manifest) and bool(self._near.open_jobs())
 
-    def _serve(self, channel: Channel) -> None:
+    def _serve(self, connection: Connection) -> None:
         """Exchange changes until the run needs no mirror any more.
 
         Raises:
             Closed: The connection has ended.
         """
+        channel = connection.channel
         self._near.begin()
         channel.send(self._launcher.wish("serve", self._record.manifest, {"have": self._near.have()}))
         pinged_s, heard = time.monotonic(), False
         while self.is_needed():
             frame = channel.receive(LOOK_S)
             while frame is not None:
-                heard, self._pause_s, self._away_since = True, FIRST_PAUSE_S, ""
-                self._near.receive(frame)
+                heard = True
+                self._receive(frame)
+                if frame.kind == "states":  # the first changes have been written: what fails at its start does so again
+                    self._pause_s, self._away_since = FIRST_PAUSE_S, ""
                 frame = channel.receive(0)
             now_s = time.monotonic()
             if now_s - channel.heard_s > (SILENT_S if heard else HELLO_S):
@@ -103,7 +106,23 @@ class Host:
                 self._near.send(channel)
             if now_s - pinged_s > PING_S:
                 channel.send(Frame(kind="ping"))
+                connection.forget()
                 pinged_s = now_s
+
+    def _receive(self, frame: Frame) -> None:
+        """Write what has arrived. Whatever a frame holds, the end of its connection is the worst consequence.
+
+        Raises:
+            Closed: The frame does not fit what is here.
+            OSError: A file cannot be written.
+        """
+        try:
+            self._near.receive(frame)
+        except (Closed, OSError):
+            raise
+        except Exception as exc:
+            logger.exception("%s sent a frame that cannot be used", self._launcher.place)
+            raise Closed(f"a frame for {frame.path!r} cannot be used ({exc!r})") from exc
 
     def _beat(self, waits: str) -> None:
         self._near.end_unsent()
@@ -129,7 +148,7 @@ class Host:
 @contextlib.contextmanager
 def lock(run: RunDir) -> Iterator[bool]:
     """Hold the lock of the run's mirror; yield whether this process got it."""
-    with open(os.open(remote.lock_of(run), os.O_RDWR | os.O_CREAT, files.FILE_MODE), "r+b") as file:
+    with open(os.open(remote.lock_of(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.FILE_MODE), "r+b") as file:
         deadline = time.monotonic() + LOCK_S
         while True:
             try:
@@ -149,6 +168,7 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     files.restrict_umask()
     run = run_dir_of(Path(sys.argv[1]))
+    refuse_theirs(run)
     launcher = plugins.launcher_of(RunRecord(run.path).manifest)
     if not isinstance(launcher, RemoteLauncher):
         raise RlnbError(f"{run.path} is not a run of another machine.")

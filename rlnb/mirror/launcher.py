@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import os
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from rlnb.contracts import RUN_VARIABLES, Launcher
-from rlnb.errors import Problem, RlnbError
+from rlnb.errors import Problem, RlnbError, RunError
 from rlnb.launch.local import LocalLauncher
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.copying import copy
@@ -26,19 +28,23 @@ from rlnb.mirror.near import handle
 from rlnb.mirror.simulator import FarJob
 from rlnb.records import remote
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.owner import another_users
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
+from rlnb.records.waits import WaitsWriter
 from rlnb.simulation.job import SimulatorJob
 from rlnb.spec import Json, Manifest
 from rlnb.storage import files
+from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import to_json
 
 CHECK_S = 60.0
 """Seconds within which the other machine has to answer whether it can start a run."""
-LOG = "mirror.log"
-"""File in the folder of a job with the output of the process that mirrors its run."""
 START_S = 10.0
 """Seconds before the process that mirrors a run is started again, if it has not taken its lock."""
+MOST_CRASHES = 3
+"""Number of crashes of that process after which the job waits for a user. It is still started, once a minute."""
+CRASHED_S = 60.0
 
 
 class RemoteLauncher(ABC):
@@ -63,6 +69,8 @@ class RemoteLauncher(ABC):
     """The other machine's launcher has the walltime."""
     _started: ClassVar[dict[Path, tuple[float, subprocess.Popen[bytes]]]] = {}
     """When this process started the mirror of a run, by the run's folder, and the mirror."""
+    _crashes: ClassVar[Counter[Path]] = Counter()
+    """Number of times that the mirror of a run has crashed since this process has started it, by the run's folder."""
 
     def __init__(
         self,
@@ -130,7 +138,7 @@ class RemoteLauncher(ABC):
                 try:
                     answer = connection.answer(self.wish("check", manifest), CHECK_S)
                 except Closed as exc:
-                    return [self.problem(connection.code, connection.error or str(exc))]
+                    return [self.problem(connection.code, connection.reason(exc))]
         except OSError as exc:
             return [self.problem(127, str(exc))]
         if answer is None:
@@ -140,34 +148,51 @@ class RemoteLauncher(ABC):
         return [*self._differences(answer), *self._problems(answer)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
-        """Start the process that mirrors the run of a job; it sends the job to the other machine."""
+        """Start the process that mirrors the run of a job; it sends the job to the other machine.
+
+        Raises:
+            RunError: The run belongs to another user, whose arguments of the command would be executed again and again.
+        """
         run = run_dir_of(job_dir)
+        refuse_theirs(run)
         if remote.remote_of(run) is None:
             remote.write(run, Remote(place=self.place))
+        job = JobDir(job_dir)
+        files.write_once(remote.order(job), files.read_json(job.job))
         self._start_mirror(job_dir)
         return handle()
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the job goes on; None on a machine that does not mirror it. Asks only this machine.
 
-        If the process that mirrors the run is gone, as after a restart of this machine, it is started again.
+        If the process that mirrors the run is gone, as after a restart or a new name of this machine, it is started
+        again, but not by another user than the owner of the run.
         """
         if files.there(remote.settled(JobDir(job_dir))):
             return False
-        if handle.get("host") != socket.gethostname():
-            return None
         run = run_dir_of(job_dir)
+        if handle.get("host") != socket.gethostname() and is_mirrored(JobDir(job_dir)):
+            return None
         begun_s, earlier = self._started.get(run.path, (float("-inf"), None))
-        is_new = time.monotonic() - begun_s < START_S
-        if earlier is not None and (earlier.poll() or 0) > 0 and files.there(job_dir / LOG):
-            files.warn_once(f"The mirror of {run.path.name} has ended: {files.tail(job_dir / LOG, 1)}")
-        if not is_new and not is_locked(run):
+        pause_s = CRASHED_S if self._crashes[run.path] >= MOST_CRASHES else START_S
+        if time.monotonic() - begun_s >= pause_s and not is_locked(run):
+            if another_users(RunRecord(run.path)) is not None:
+                return None
+            if earlier is not None and (earlier.poll() or 0) > 0:
+                self._crashes[run.path] += 1
             self._start_mirror(job_dir)
+        if self._crashes[run.path] >= MOST_CRASHES and not is_locked(run):
+            _explain(JobDir(job_dir))
         return True
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
-        """See to it that the request to cancel reaches the other machine."""
-        self.alive(handle, job_dir)
+        """See to it that the request to cancel reaches the other machine.
+
+        Raises:
+            RunError: The run belongs to another user, and no process mirrors it.
+        """
+        if self.alive(handle, job_dir) is None and not is_mirrored(JobDir(job_dir)):
+            refuse_theirs(run_dir_of(job_dir))
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
         """Start a job for living simulators on the other machine, or in its queue.
@@ -220,7 +245,9 @@ class RemoteLauncher(ABC):
 
         Raises:
             RlnbError: The other machine cannot be reached, or has no such file.
+            RunError: The run belongs to another user.
         """
+        refuse_theirs(RunDir(run_dir))
         manifest = RunRecord(run_dir).manifest
         for name in names:
             wish = dataclasses.replace(self.wish("fetch", manifest), path=name)
@@ -228,7 +255,7 @@ class RemoteLauncher(ABC):
                 try:
                     copy(connection.channel, RunDir(run_dir), wish)
                 except Closed as exc:
-                    what = self.reason(connection.code, connection.error or str(exc))
+                    what = self.reason(connection.code, connection.reason(exc))
                     raise RlnbError(f"{name} could not be copied: {what} Call it again: the copy goes on.") from exc
 
     def _differences(self, answer: Frame) -> Sequence[Problem]:
@@ -253,8 +280,9 @@ class RemoteLauncher(ABC):
 
     def _start_mirror(self, job_dir: Path) -> None:
         """Start a process that mirrors the run of a job. It ends at once if there is one."""
-        log = job_dir / LOG
-        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.FILE_MODE), "ab") as output:
+        log = job_dir / remote.LOG
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        with open(os.open(log, flags, files.FILE_MODE), "ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rlnb.mirror.host", str(job_dir)],
                 stdin=subprocess.DEVNULL,
@@ -263,6 +291,30 @@ class RemoteLauncher(ABC):
                 start_new_session=True,
             )
         self._started[run_dir_of(job_dir).path] = time.monotonic(), process
+
+
+def refuse_theirs(run: RunDir) -> None:
+    """Refuse to reach the other machine of another user's run, since its records name the command that reaches it.
+
+    Raises:
+        RunError: The run belongs to another user.
+    """
+    if (owner := another_users(RunRecord(run.path))) is not None:
+        what = f"{run.path.name} belongs to the user {owner}, who alone reaches its machine."
+        raise RunError(f"{what} Ask that user, or train a run of your own.")
+
+
+def is_mirrored(job: JobDir) -> bool:
+    """Return whether a process mirrors the run of a job, or has just been started, on this machine or another one."""
+    return age_s(job.host_alive if files.there(job.host_alive) else job.command) < SILENT_AFTER_S
+
+
+def _explain(job: JobDir) -> None:
+    """Record why the process that mirrors the run of a job ends again and again, as the reason why the job waits."""
+    last = files.tail(job.path / remote.LOG, 1)
+    with contextlib.suppress(OSError):
+        job.host_alive.touch()  # the record counts as long as it is written
+    WaitsWriter(job).write(f"the mirror of the run has ended {MOST_CRASHES} times: {last}")
 
 
 def is_locked(run: RunDir) -> bool:

@@ -6,11 +6,14 @@ import contextlib
 import dataclasses
 import os
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from rlnb.errors import RlnbError
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
+from rlnb.mirror.part import Part, write_at
 from rlnb.records import remote
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
@@ -19,6 +22,9 @@ from rlnb.spec import Job, Json, Library
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.storage.walk import files_below
+
+DOUBT_NS = 2_000_000_000
+"""Difference of two comparisons of the clocks that is due to the connection, in nanoseconds."""
 
 
 class Near:
@@ -37,6 +43,8 @@ class Near:
         """Inode and time of change of each file that was sent on this connection."""
         self._started: set[str] | None = None
         """Jobs that have been started on the other machine; None until it has said so on this connection."""
+        record = remote.remote_of(run)
+        self._ahead_ns = record.ahead_ns if record else 0
 
     # -- the jobs
 
@@ -79,14 +87,15 @@ class Near:
     # -- what leaves
 
     def have(self) -> dict[str, Json]:
-        """Return size and time of change of every file that is here, by path."""
-        entries = {}
+        """Return size and time of change of every file that is here, by path, and the digest of one that grows."""
+        entries: dict[str, list[Json]] = {}
         for path in files_below(self._run.path):
             name = path.relative_to(self._run.path).as_posix()
-            if tree.way_of(name, self._library) not in (None, "list"):
-                with contextlib.suppress(OSError):
+            if (way := tree.way_of(name, self._library)) not in (None, "list"):
+                with contextlib.suppress(OSError, RlnbError):  # removed since, or a link to something else
                     status = path.stat()
-                    entries[name] = [status.st_size, status.st_mtime_ns]
+                    end = tree.digest(path, status.st_size) if way == "grow" else ""
+                    entries[name] = [status.st_size, status.st_mtime_ns + self._ahead_ns, end]
         return dict(entries)
 
     def begin(self) -> None:
@@ -101,10 +110,15 @@ class Near:
             Closed: The connection has ended.
         """
         for job in self.open_jobs():
-            if not files.there(remote.sent(job)):
+            if not files.there(remote.order(job)):
+                pass  # the job began on the other machine, whose records name no files of this user
+            elif not files.there(remote.sent(job)):
                 if not files.there(job.cancel):
                     self._start(channel, job)
             elif self._started is not None and job.path.name not in self._started and self._is_new(job.path):
+                if files.there(job.cancel):
+                    self._end(job, "cancelled", f"cancelled before it reached {self._place}")
+                    continue
                 self._start(channel, job)  # an earlier connection has ended before the job arrived
             if self._is_new(job.cancel):
                 data = files.read_json(job.cancel) or {}
@@ -131,17 +145,17 @@ class Near:
 
     def _start(self, channel: Channel, job: JobDir) -> None:
         """Send a job and what it needs."""
-        record = from_json(Job, files.read_json(job.job) or {}, ignore_unknown=True)
+        record = from_json(Job, files.read_json(remote.order(job)) or {}, ignore_unknown=True)
         options = dict(record.options)
         try:
             if job.kind == "train":
                 for path in files_below(self._run.source):
                     self._put(channel, path, path.relative_to(self._run.path).as_posix())
-            for name in ("checkpoint", "init_from"):
+            for name in tree.FILES:
                 file = options.get(name)
                 if isinstance(file, str) and os.path.isabs(file):
-                    options[name] = f"init/{Path(file).name}"
-                    self._put(channel, Path(file), f"init/{Path(file).name}")
+                    options[name] = copy = f"init/{job.path.name}/{name}-{Path(file).name}"
+                    self._put(channel, Path(file), copy)
         except OSError as exc:
             self._end(job, "failed", f"{exc.filename} cannot be sent to {self._place}: {exc.strerror or exc}")
             return
@@ -168,10 +182,12 @@ class Near:
             OSError: A file cannot be written.
         """
         if frame.kind in ("grow", "whole", "once"):
-            self._write(frame)
+            self._write(dataclasses.replace(frame, mtime_ns=max(1, frame.mtime_ns - self._ahead_ns)))
+        elif frame.kind == "clock":
+            self._compare(frame.mtime_ns)
         elif frame.kind == "list":
             sizes = {path: size for path, size in frame.data.items() if tree.is_inside(path) and isinstance(size, int)}
-            remote.write(self._run, Remote(place=self._place, files=sizes))
+            remote.write(self._run, Remote(place=self._place, files=sizes, ahead_ns=self._ahead_ns))
         elif frame.kind == "gone" and tree.PASSING.fullmatch(frame.path):
             (self._run.path / frame.path).unlink(missing_ok=True)
         elif frame.kind == "states":
@@ -182,6 +198,14 @@ class Near:
                     self._end(job, "failed", str(frame.data.get("error", "")))
         elif frame.kind == "failed":
             raise Closed(str(frame.data.get("error", "")))
+
+    def _compare(self, time_ns: int) -> None:
+        """Compare the other machine's clock with that of this one, by which the times of files are given here."""
+        ahead_ns = time_ns - time.time_ns()
+        if abs(ahead_ns - self._ahead_ns) > DOUBT_NS:
+            self._ahead_ns = ahead_ns
+            record = remote.remote_of(self._run) or Remote(place=self._place)
+            remote.write(self._run, dataclasses.replace(record, ahead_ns=ahead_ns))
 
     def _follow(self, states: Mapping[str, Json]) -> None:
         """Take over which jobs have been started there, why they wait, and which have ended."""
@@ -194,27 +218,17 @@ class Near:
                     self._settle(job)
 
     def _write(self, frame: Frame) -> None:
-        if tree.way_of(frame.path, self._library) in (None, "list"):
+        if tree.way_of(frame.path, self._library) != frame.kind:
             raise Closed(f"{frame.path!r} is no file of a run that is copied")
         if not self._run.path.is_dir():
             raise Closed(f"{self._run.path} was removed")
         path = self._run.path / frame.path
         self._make_job(frame.path)
-        files.make_folder(path.parent)
         if frame.kind == "grow":
-            _append(path, frame)
-            return
-        part = path.with_name(f".{path.name}.part")
-        mode = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (0 if frame.offset else os.O_TRUNC)
-        with open(os.open(part, mode, files.FILE_MODE), "wb") as file:
-            file.seek(frame.offset)
-            file.write(frame.body)
-        if frame.offset + len(frame.body) == frame.total:
-            os.utime(part, ns=(frame.mtime_ns, frame.mtime_ns))
-            if frame.kind == "once" and files.there(path):  # this machine was first
-                part.unlink()
-            else:
-                part.replace(path)
+            files.make_folder(path.parent)
+            write_at(path, frame)
+        else:  # a record that this machine was the first to write stays
+            Part(path, tree.most_bytes(frame.path)).write(frame, once=frame.kind == "once")
 
     def _make_job(self, path: str) -> None:
         """Make the folder of a job that has begun on the other machine, as after an interruption."""
@@ -230,20 +244,3 @@ class Near:
 def handle() -> dict[str, Json]:
     """Return the handle of a job that this machine mirrors."""
     return {"host": socket.gethostname()}
-
-
-def _append(path: Path, frame: Frame) -> None:
-    """Write what was added to a file.
-
-    Raises:
-        Closed: The file here has less than what comes before.
-    """
-    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.FILE_MODE), "r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        if frame.offset > size:
-            raise Closed(f"{path.name} has {size} bytes here, and more is needed")
-        if frame.offset < size:
-            file.truncate(frame.offset)
-            file.seek(frame.offset)
-        file.write(frame.body)
-    os.utime(path, ns=(frame.mtime_ns, frame.mtime_ns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal, TypeAlias
 
 from rlnb.errors import RlnbError
+from rlnb.records import remote
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir, is_match
 from rlnb.spec import Library
 from rlnb.storage import files
@@ -18,14 +20,18 @@ from rlnb.storage.walk import files_below
 Way: TypeAlias = Literal["grow", "whole", "once", "list"]
 """How a file travels: by what is added to it, as a whole whenever it changes, once, or only by name and size."""
 MOST_BYTES = 1 << 26
-"""Largest file that travels by itself, in bytes."""
-STAYS = frozenset({"source", "notes", "manifest.json", "remote.json", "init"})
+"""Largest file that travels by itself, in bytes, unless it is a record of a job."""
+STAYS = frozenset({"source", "notes", "manifest.json", remote.REMOTE, "init"})
 """Folders and files of a run that only one of the two machines reads, by their first name."""
+DIGEST_BYTES = 4096
+"""Bytes at the end of a file that grows by which the two machines compare it."""
+FILES = ("checkpoint", "init_from")
+"""Options of a job with paths of files, which travel with the job if they are not those of its run."""
 RECORDS = re.compile(rf"{JOBS}/\d+-[a-z]+/[\w-]+\.json")
 RESULT = "result.json"
 ONCE = frozenset({JOB, COMMAND, RESULT, "started.json", "cancel.json", "successor.json", "closed.json"})
 """Records of a job that are written once, here or there."""
-OWN = frozenset({HANDLE, "waits.json", "settled.json", "sent.json", "mirror.log"})
+OWN = frozenset({HANDLE, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG})
 """Files of a job that each machine has for itself."""
 PASSING = re.compile(rf"{JOBS}/\d+-[a-z]+/node\d+\.silent")
 """Marks that exist only as long as something lasts."""
@@ -64,6 +70,11 @@ def way_of(path: str, library: Library) -> Way | None:
     return "once" if RECORDS.fullmatch(path) and name in ONCE else "whole"
 
 
+def most_bytes(path: str) -> int:
+    """Return the largest size at which a file travels by itself, in bytes. Any record that can be read does."""
+    return files.LARGEST_BYTES if RECORDS.fullmatch(path) else MOST_BYTES
+
+
 def is_inside(path: str) -> bool:
     """Return whether a path from another machine leads to a place below the folder of the run."""
     parts = path.split("/")
@@ -95,9 +106,22 @@ def _entry(run: RunDir, path: Path, library: Library) -> Entry | None:
                 status = os.fstat(file.fileno())
     except (OSError, RlnbError):
         return None
-    if way in ("whole", "once") and status.st_size > MOST_BYTES:
+    if way in ("whole", "once") and status.st_size > most_bytes(path.relative_to(run.path).as_posix()):
         way = "list"
     return Entry(way=way, size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def digest(path: Path, end: int) -> str:
+    """Return a digest of the last bytes of a file before a position, which differs after the file was written anew.
+
+    Raises:
+        RlnbError: The path is not a regular file.
+        OSError: The file does not exist, or cannot be read.
+    """
+    begin = max(0, end - DIGEST_BYTES)
+    with files.open_regular(path) as file:
+        file.seek(begin)
+        return hashlib.sha256(file.read(end - begin)).hexdigest()
 
 
 def chunks(file: BinaryIO, offset: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:

@@ -7,12 +7,24 @@ from rlnb.records.record import RunRecord
 from rlnb.storage.owner import another_owner, printable
 
 
+def another_users(record: RunRecord) -> int | None:
+    """Return the user id of the owner of a run; None if that is this user, or if the run was deleted.
+
+    The owner of the manifest counts, and that of the run's folder, who can replace the manifest.
+    """
+    try:
+        folder = record.path.resolve()
+        owners = [another_owner(path, folder.parent) for path in (record.folder.manifest, folder)]
+    except OSError:
+        return None
+    return next((owner for owner in owners if owner is not None), None)
+
+
 def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     """Refuse to act on a run of another user.
 
     Evaluations, films, exports, resumed trainings and previews start the interpreter that the manifest names, import
-    the run's own copy of its task, and submit its launcher's lines. The owner of the manifest counts, and that of the
-    run's folder, who can replace the manifest.
+    the run's own copy of its task, and submit its launcher's lines.
 
     Args:
         record: The run.
@@ -21,15 +33,8 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     Raises:
         RunError: The run belongs to another user, and ``trust`` is False. The message has what would be executed.
     """
-    if trust:
-        return
-    try:
-        folder = record.path.resolve()
-        owners = [another_owner(path, folder.parent) for path in (record.folder.manifest, folder)]
-    except OSError:  # the run was deleted, and a job cannot be added to it
-        return
-    owner = next((owner for owner in owners if owner is not None), None)
-    if owner is None:
+    owner = None if trust else another_users(record)
+    if owner is None:  # also if the run was deleted, as a job cannot be added to it
         return
     manifest = record.manifest
     settings = ", ".join(f"{name}={value!r}" for name, value in manifest.launcher_settings.items() if value)

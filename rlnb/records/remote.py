@@ -11,7 +11,8 @@ from rlnb.records.layout import JobDir, RunDir, is_match
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
-REMOTE, LOCK, SENT, SETTLED = "remote.json", ".mirror.lock", "sent.json", "settled.json"
+REMOTE, LOCK, LOG = "remote.json", ".mirror.lock", "mirror.log"
+ORDER, SENT, BEGUN, SETTLED = "order.json", "sent.json", "begun.json", "settled.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +23,8 @@ class Remote:
     """The other machine, as the user named it, e.g. ``"anna@gpu7"``."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Sizes in bytes of the files that are copied only on request, by path below the folder of the run."""
+    ahead_ns: int = 0
+    """Nanoseconds by which the other machine's clock is ahead of this one's."""
 
 
 def remote_of(run: RunDir) -> Remote | None:
@@ -84,9 +87,19 @@ def lock_of(run: RunDir) -> Path:
     return run.path / LOCK
 
 
+def order(job: JobDir) -> Path:
+    """Return the record of a job that was submitted on this machine, as it is sent; no other job is ever sent."""
+    return job.path / ORDER
+
+
 def sent(job: JobDir) -> Path:
     """Return the mark of a job that may have been started on the other machine."""
     return job.path / SENT
+
+
+def begun(job: JobDir) -> Path:
+    """Return the mark, on the other machine, of a job that one of the connections starts, or has started."""
+    return job.path / BEGUN
 
 
 def settled(job: JobDir) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 import pytest
 
@@ -15,6 +17,44 @@ def test_the_status_and_the_error_of_a_command_that_fails_are_known() -> None:
         with pytest.raises(Closed):
             connection.answer(Frame(kind="check"), 10.0)
         assert (connection.code, connection.error) == (255, "no route")
+
+
+def test_a_banner_does_not_hide_the_reason_of_the_other_end() -> None:
+    with Connection(["sh", "-c", "echo Welcome. >&2; exec sleep 600"]) as connection:
+        while not connection.error:
+            time.sleep(0.01)
+        assert connection.reason(Closed("No library named 'x'.")) == "No library named 'x'."
+    with Connection(["sh", "-c", "echo Welcome. >&2; echo Timeout. >&2"]) as connection:
+        with pytest.raises(Closed) as caught:
+            connection.answer(Frame(kind="check"), 10.0)
+        assert connection.reason(caught.value) == "Welcome.\nTimeout."
+    with Connection(["sh", "-c", "exec <&-; echo Closed. >&2; exec sleep 600"]) as connection:
+        while not connection.error:
+            time.sleep(0.01)
+        with pytest.raises(Closed) as caught:
+            connection.channel.send(Frame(kind="ping"))
+        assert connection.reason(caught.value) == "Closed."
+
+
+def test_the_last_words_of_a_long_error_are_known_and_its_output_does_not_grow_for_ever() -> None:
+    script = "yes | head -c 2000000 >&2; read x; echo first >&2; read x; echo the end >&2; exec sleep 600"
+    with Connection(["sh", "-c", script]) as connection:
+        file = connection._errors.fileno()
+        for size, text in ((2_000_000, "y"), (6, "first"), (14, "the end")):
+            while os.fstat(file).st_size < size:
+                time.sleep(0.01)
+            assert connection.error.endswith(text)
+            connection.forget()
+            assert connection._process.stdin is not None
+            connection._process.stdin.write(b"\n")
+            connection._process.stdin.flush()
+        assert connection.error == "first\nthe end"
+
+
+def test_an_end_that_fails_ends_without_a_crash() -> None:
+    with Connection([sys.executable, "-P", "-m", "rlnb.mirror"]) as connection:
+        connection.answer(Frame(kind="check", data={"root": "/tmp", "manifest": {"nonsense": 1}}), 30.0)
+        assert (connection.code, connection.error) == (1, "")
 
 
 def test_a_command_that_does_not_end_is_killed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.mirror.copying import copy
+from rlnb.mirror.far import send_file
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.records.layout import RunDir
 
@@ -17,20 +19,21 @@ CONTENT = b"0123456789"
 
 
 class Other:
-    """The other end: sends a file in parts of four bytes, and closes after some of them."""
+    """The other end, which closes after some frames. A frame has at most four bytes."""
 
-    def __init__(self, parts: int = 9, mtime_ns: int = 5_000_000_000, content: bytes = CONTENT) -> None:
+    def __init__(self, folder: Path, parts: int = 9) -> None:
         self.offsets: list[int] = []
+        self._folder, self._parts = folder, parts
         self._frames: list[Frame] = []
-        self._parts, self._mtime_ns, self._content = parts, mtime_ns, content
 
-    def send(self, wish: Frame) -> None:
-        self.offsets.append(wish.offset)
-        positions = range(wish.offset, len(self._content), 4) or [len(self._content)]
-        for offset in positions:
-            body = self._content[offset : offset + 4]
-            values = {"total": len(self._content), "mtime_ns": self._mtime_ns}
-            self._frames.append(Frame(kind="part", path=wish.path, offset=offset, body=body, **values))
+    def send(self, frame: Frame) -> None:
+        if frame.kind == "fetch":
+            self.offsets.append(frame.offset)
+            send_file(self, RunDir(self._folder), frame)  # type: ignore[arg-type]
+            return
+        for begin in range(0, len(frame.body), 4) or [0]:
+            body = frame.body[begin : begin + 4]
+            self._frames.append(dataclasses.replace(frame, offset=frame.offset + begin, body=body))
 
     def receive(self, timeout_s: float) -> Frame | None:
         if not self._parts:
@@ -39,38 +42,51 @@ class Other:
         return self._frames.pop(0) if self._frames else None
 
 
-def test_a_file_appears_as_a_whole(tmp_path: Path) -> None:
-    copy(Other(), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """Provide a run on another machine with one file."""
+    folder = tmp_path / "there"
+    write(folder, CONTENT, 5.0)
+    return folder
+
+
+def write(folder: Path, content: bytes, time_s: float) -> None:
+    path = folder / WISH.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (time_s, time_s))
+
+
+def test_a_file_appears_as_a_whole(tmp_path: Path, there: Path) -> None:
+    copy(Other(there), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
     path = tmp_path / "logs" / "model.pt"
     assert path.read_bytes() == CONTENT
     assert path.stat().st_mtime == 5.0
     assert os.listdir(path.parent) == ["model.pt"]
 
 
-def test_a_copy_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_copy_goes_on_where_it_ended(tmp_path: Path, there: Path) -> None:
     path = tmp_path / "logs" / "model.pt"
     with pytest.raises(Closed):
-        copy(Other(parts=2), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
+        copy(Other(there, parts=2), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
     assert not path.exists()
-    other = Other()
+    other = Other(there)
     copy(other, RunDir(tmp_path), WISH)  # type: ignore[arg-type]
     assert other.offsets == [8]
     assert path.read_bytes() == CONTENT
 
 
-def test_the_first_part_of_an_earlier_file_is_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"abcdefghij", b"abcdef", b"abc", b""])
+def test_the_first_part_of_an_earlier_file_is_not_used(tmp_path: Path, there: Path, content: bytes) -> None:
     with pytest.raises(Closed):
-        copy(Other(parts=2), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
-    new = Other(mtime_ns=6_000_000_000, content=b"abcdefghij")
-    with pytest.raises(Closed, match="has changed"):
-        copy(new, RunDir(tmp_path), WISH)  # type: ignore[arg-type]
-    copy(new := Other(mtime_ns=6_000_000_000, content=b"abcdefghij"), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
-    assert new.offsets == [0]
-    assert (tmp_path / "logs" / "model.pt").read_bytes() == b"abcdefghij"
+        copy(Other(there, parts=2), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
+    write(there, content, 6.0)
+    copy(Other(there), RunDir(tmp_path), WISH)  # type: ignore[arg-type]
+    assert (tmp_path / "logs" / "model.pt").read_bytes() == content
 
 
-def test_the_error_of_the_other_end_and_its_silence_end_the_copy(tmp_path: Path) -> None:
-    other = Other()
+def test_the_error_of_the_other_end_and_its_silence_end_the_copy(tmp_path: Path, there: Path) -> None:
+    other = Other(there)
     other.send = lambda wish: other._frames.append(Frame(kind="failed", data={"error": "no such file"}))  # type: ignore[method-assign]
     with pytest.raises(rlnb.RlnbError, match="no such file"):
         copy(other, RunDir(tmp_path), WISH)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from rlnb.mirror import far as module
 from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import Channel, Closed, Frame
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
-from rlnb.spec import Job, Manifest, Task
+from rlnb.spec import Job, Manifest, Result, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -67,16 +69,18 @@ def test_only_what_the_other_end_lacks_is_sent(tmp_path: Path, run: RunDir) -> N
     config.write_bytes(b"a: 1")
     assert {*serve(tmp_path).paths("grow")} == {"logs/events.out.tfevents.1"}
     status = config.stat()
-    have = {"logs/events.out.tfevents.1": [4, 0], "logs/agent.yaml": [4, status.st_mtime_ns]}
+    digest = hashlib.sha256(b"0123").hexdigest()
+    have = {"logs/events.out.tfevents.1": [4, 0, digest], "logs/agent.yaml": [4, status.st_mtime_ns, ""]}
     other = serve(tmp_path, have=have)
     assert [(frame.path, frame.offset, frame.body) for frame in other.sent if frame.body] == [
         ("logs/events.out.tfevents.1", 4, b"456789")
     ]
-    other = serve(tmp_path, have={**have, "logs/events.out.tfevents.1": [99, 0], "logs/agent.yaml": [4, 7]})
-    assert {(frame.path, frame.offset) for frame in other.sent if frame.body} == {
-        ("logs/events.out.tfevents.1", 0),
-        ("logs/agent.yaml", 0),
-    }
+    for size, other_digest in ((99, digest), (4, "f" * 64), (10, digest)):
+        new = {"logs/events.out.tfevents.1": [size, 0, other_digest], "logs/agent.yaml": [4, 7, ""]}
+        assert {(frame.path, frame.offset) for frame in serve(tmp_path, have=new).sent if frame.body} == {
+            ("logs/events.out.tfevents.1", 0),
+            ("logs/agent.yaml", 0),
+        }
 
 
 def test_checkpoints_are_listed_and_states_come_last(tmp_path: Path, run: RunDir) -> None:
@@ -98,7 +102,11 @@ def test_a_file_that_was_put_appears_as_a_whole(tmp_path: Path, run: RunDir) -> 
 
 
 def test_a_job_is_started_once_with_the_launcher_of_this_machine(root: Path) -> None:
-    start = Frame(kind="start", path="0-train", data=to_json(Job(kind="train", options={"init_from": "init/m.json"})))
+    start = Frame(
+        kind="start",
+        path="0-train",
+        data=to_json(Job(kind="train", options={"init_from": "init/m.json", "title": "init/m.json"})),
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7, "argv": command.argv})
         other = serve(root, start, start)
@@ -107,7 +115,44 @@ def test_a_job_is_started_once_with_the_launcher_of_this_machine(root: Path) -> 
     assert (files.read_json(folder.handle) or {})["pid"] == 7
     argv = (files.read_json(folder.command) or {})["argv"]
     assert argv[-2:] == [str(root / "runs" / "run"), str(folder.path)]  # type: ignore[index]
-    assert (files.read_json(folder.job) or {})["options"] == {"init_from": str(root / "runs" / "run" / "init/m.json")}
+    assert (files.read_json(folder.job) or {})["options"] == {
+        "init_from": str(root / "runs" / "run" / "init/m.json"),
+        "title": "init/m.json",
+    }
+
+
+def test_two_connections_start_a_job_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second connection brings the job while the end of the first one still writes the records."""
+    start, started = Frame(kind="start", path="0-train", data=to_json(Job(kind="train"))), []
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: started.append(job_dir) or {})
+    records = NewJob.records
+
+    def slow_records(new: NewJob, name: str) -> Any:
+        monkeypatch.setattr(NewJob, "records", records)
+        serve(root, start)
+        return new.records(name)
+
+    monkeypatch.setattr(NewJob, "records", slow_records)
+    assert serve(root, start).paths("refused") == []
+    assert started == [root / "runs" / "run" / "jobs" / "0-train"]
+
+
+def test_a_cancellation_is_tried_until_the_job_has_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue may be away for a moment."""
+    cancelled: list[Path] = []
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: True)
+    monkeypatch.setattr(rlnb.LocalLauncher, "cancel", lambda self, handle, job_dir: cancelled.append(job_dir))
+    serve(root, Frame(kind="start", path="0-train", data=to_json(Job(kind="train"))))
+    assert not cancelled
+    serve(root, Frame(kind="cancel", path="0-train"))
+    assert len(cancelled) == 1, "once a minute"
+    monkeypatch.setattr(module, "CANCEL_S", -1.0)
+    serve(root)
+    assert len(cancelled) == 2
+    files.write_once(JobDir(cancelled[0]).result, Result(outcome="cancelled"))
+    serve(root)
+    assert len(cancelled) == 2
 
 
 def test_a_job_that_cannot_be_started_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -136,16 +181,20 @@ def test_a_file_is_sent_from_where_the_other_end_has_it(tmp_path: Path) -> None:
     other, run = Other(), RunDir(tmp_path)
     (tmp_path / "model.pt").write_bytes(b"0123456789")
     channel: Channel = other  # type: ignore[assignment]
-    send_file(channel, run, "model.pt", 7)
-    send_file(channel, run, "model.pt", 10)
-    assert [(frame.offset, frame.body, frame.total) for frame in other.sent] == [(7, b"789", 10), (10, b"", 10)]
+    mtime_ns = (tmp_path / "model.pt").stat().st_mtime_ns
+    for offset, time_ns in ((7, mtime_ns), (10, mtime_ns), (7, 1), (11, mtime_ns)):
+        send_file(channel, run, Frame(kind="fetch", path="model.pt", offset=offset, mtime_ns=time_ns))
+    whole = (0, b"0123456789", 10)
+    parts = [(frame.offset, frame.body, frame.total) for frame in other.sent]
+    assert parts == [(7, b"789", 10), (10, b"", 10), whole, whole], "the last two are of another file"
     for path in ("../model.pt", "/etc/passwd"):
         with pytest.raises(rlnb.RlnbError, match="not a path below"):
-            send_file(channel, run, path, 0)
+            send_file(channel, run, Frame(kind="fetch", path=path))
 
 
 def test_the_end_of_a_silent_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SILENT_S", 0.0)
     other = Other()
     Far(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
-    assert not other.sent
+    (clock,) = other.sent
+    assert (clock.kind, abs(clock.mtime_ns - time.time_ns()) < 60e9) == ("clock", True)

@@ -50,6 +50,8 @@ def test_what_a_login_shell_prints_is_skipped() -> None:
         (b"[]\n", "not a JSON object"),
         (b'{"kind": "ping", "size": 999999999}\n', "999999999 bytes"),
         (b'{"kind": 3, "size": 0}\n', "kind=3"),
+        (b'{"kind": "whole", "offset": -1}\n', "not a number of 63 bits"),
+        (b'{"kind": "whole", "mtime_ns": 1' + b"0" * 40 + b"}\n", "not a number of 63 bits"),
     ],
 )
 def test_what_is_no_frame_ends_the_connection(content: bytes, error: str) -> None:

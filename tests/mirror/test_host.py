@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +12,13 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.mirror.host import lock
+from rlnb.mirror import host as module
+from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.host import Host, lock
 from rlnb.mirror.launcher import is_locked
 from rlnb.records.layout import RunDir
+from rlnb.spec import Command, Manifest, Task
+from rlnb.storage import files
 
 WAIT_S = 60.0
 
@@ -109,17 +112,10 @@ def test_a_run_whose_agent_was_killed_there_is_lost_here(door: Any) -> None:
     until(lambda: not processes("rlnb.mirror.host", run))
 
 
-def test_a_job_that_never_left_this_machine_is_cancelled_at_once(door: Any) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=1000, launcher=door)
-    for process in processes("rlnb.mirror.host", run):  # before it has connected
-        process.send_signal(signal.SIGSTOP)
+def test_a_job_that_never_left_this_machine_is_cancelled_at_once(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(door), "check", lambda self, manifest: [])
     (Path(door.place) / "shut").touch()
-    for process in processes("rlnb.mirror", run):
-        process.kill()
-    for process in processes("rlnb.mirror.host", run):
-        process.send_signal(signal.SIGCONT)
-    if (far(door, run) / "jobs").exists():
-        pytest.skip("the job was quicker")
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, launcher=door)
     until(lambda: "no connection" in run.record.reason)
     run.cancel()
     until(lambda: run.state == "cancelled")
@@ -136,6 +132,37 @@ def test_a_mirror_ends_with_the_folder_of_its_run(door: Any) -> None:
     run.path.rename(hidden)
     until(lambda: not processes("rlnb.mirror.host", run))
     assert not run.path.exists(), "it is not made anew"
+
+
+def test_a_frame_that_cannot_be_used_ends_the_connection_and_not_the_mirror(door: Any, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo"))
+    with pytest.raises(Closed, match="cannot be used"):
+        Host(run, door)._receive(Frame(kind="grow", path="logs/events.out.tfevents.1", mtime_ns=10**40))
+
+
+def test_an_end_that_fails_at_its_start_is_tried_less_and_less_often(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo"))
+    job = run.next_job("train", lambda name: {"command.json": Command(argv=("x",))})
+    Path(door.root).touch()  # no folder of runs can be made there
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.1)
+    host, reasons = Host(run, door), []
+
+    def wait(self: Host) -> None:
+        reasons.append((self._pause_s, self._why))
+        self._pause_s *= 2
+        if len(reasons) == 3:
+            job.path.rename(tmp_path / "removed")
+
+    monkeypatch.setattr(Host, "_wait", wait)
+    host.run()
+    assert [pause_s for pause_s, _ in reasons] == [0.1, 0.2, 0.4]
+    assert all("Not a directory" in why or "File exists" in why for _, why in reasons), reasons
 
 
 def test_one_process_mirrors_a_run(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
+import os
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,9 +16,10 @@ import pytest
 
 import rlnb
 from rlnb.mirror import launcher as module
-from rlnb.records import remote
+from rlnb.mirror.host import lock
+from rlnb.records import remote, waits
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Manifest, Task
+from rlnb.spec import Job, Manifest, Task
 from rlnb.storage import files
 
 MANIFEST = Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo", python="/opt/python")
@@ -82,6 +86,7 @@ def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_p
     job = JobDir(tmp_path / "runs" / "r1" / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     run, handle = RunDir(tmp_path / "runs" / "r1"), {"host": socket.gethostname()}
+    job.command.touch()
     assert door.alive({"host": "elsewhere"}, job.path) is None
     remote.lock_of(run).touch()
     with open(remote.lock_of(run), "rb") as file:
@@ -91,6 +96,75 @@ def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_p
         assert time.monotonic() - begin_s < 0.1
     files.write_once(remote.settled(job), {})
     assert door.alive(handle, job.path) is False
+
+
+def test_a_run_goes_on_when_this_machine_has_a_new_name(door: Any) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.02}, launcher=door)
+    while run.state != "running":
+        time.sleep(0.05)
+    job = run.jobs[0].folder
+    (mirror,) = (process for _, process in [door._started[run.path]])
+    mirror.kill()
+    mirror.wait()
+    job.handle.unlink()
+    files.write_once(job.handle, {"host": "its-name-of-yesterday"})
+    assert door.alive({"host": "its-name-of-yesterday"}, job.path) is None, "it may be another machine"
+    os.utime(job.host_alive, (1.0, 1.0))
+    door._started.clear()
+    run.cancel(save_s=0)
+    while run.state != "cancelled":
+        time.sleep(0.05)
+
+
+def test_a_mirror_that_crashes_again_and_again_says_why(door: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "START_S", 0.0)
+    job = JobDir(tmp_path / "runs" / "r1" / "jobs" / "0-train")  # of a run without a manifest
+    job.path.mkdir(parents=True)
+    for crashes in range(module.MOST_CRASHES):
+        assert door.alive({"host": socket.gethostname()}, job.path) is True
+        door._started[tmp_path / "runs" / "r1"][1].wait()
+        assert waits.read(job) is None, crashes
+    assert door.alive({"host": socket.gethostname()}, job.path) is True
+    record = waits.read(job)
+    assert record is not None
+    assert "has ended 3 times: rlnb.errors.RlnbError" in record.what
+    mirror = door._started[tmp_path / "runs" / "r1"]
+    assert door.alive({"host": socket.gethostname()}, job.path) is True
+    assert door._started[tmp_path / "runs" / "r1"] is mirror, "not before a minute has passed"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_run_of_another_user_is_looked_at_without_its_command(door: Any, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "runs" / "r1")
+    job = JobDir(run.jobs_folder / "0-train")
+    job.path.mkdir(parents=True)
+    files.write_once(job.job, Job(kind="train"))
+    files.write_once(run.manifest, dataclasses.replace(MANIFEST, launcher="door", launcher_settings=door.settings))
+    os.chown(run.manifest, 65_534, 65_534)
+    assert door.alive({"host": socket.gethostname()}, job.path) is None
+    for act in (lambda: door.submit(None, job.path), lambda: door.fetch(run.path, ["logs/model.pt"])):
+        with pytest.raises(rlnb.RunError, match="belongs to the user 65534"):
+            act()
+    with pytest.raises(rlnb.RunError, match="who alone reaches"):
+        door.cancel({"host": socket.gethostname()}, job.path)
+    assert sorted(path.name for path in job.path.iterdir()) == ["job.json"]
+    host = subprocess.run([sys.executable, "-m", "rlnb.mirror.host", str(job.path)], capture_output=True, text=True)
+    assert "belongs to the user 65534" in host.stderr
+    assert not remote.lock_of(run).exists()
+
+
+def test_the_log_and_the_lock_of_a_mirror_are_no_links(door: Any, tmp_path: Path) -> None:
+    run, precious = RunDir(tmp_path / "runs" / "r1"), tmp_path / "precious"
+    job = JobDir(run.jobs_folder / "0-train")
+    job.path.mkdir(parents=True)
+    files.write_once(run.manifest, MANIFEST)
+    for link in (job.path / remote.LOG, remote.lock_of(run)):
+        link.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic"):
+        door.alive({"host": socket.gethostname()}, job.path)
+    with pytest.raises(OSError, match="symbolic"), lock(run):
+        pass
+    assert not precious.exists()
 
 
 def test_a_checkpoint_is_copied_on_request_and_refused_where_it_is_needed_before(door: Any) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlnb.mirror import tree
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.near import Near
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.spec import Command, Job, Library, Manifest, Task
 from rlnb.storage import files
+from rlnb.storage.clock import age_s
 
 LIBRARY = Library(name="any", backend="")
 
@@ -32,8 +37,14 @@ def run(tmp_path: Path) -> RunDir:
     run.path.mkdir()
     files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="T"), library="any"))
     records = {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))}
-    run.next_job("train", lambda name: records)
+    order(run.next_job("train", lambda name: records))
     return run
+
+
+def order(job: JobDir, **options: Any) -> None:
+    """Submit a job on this machine."""
+    remote.order(job).unlink(missing_ok=True)
+    files.write_once(remote.order(job), Job(kind="train", options=options))
 
 
 def near(run: RunDir) -> Near:
@@ -65,7 +76,7 @@ def test_what_was_added_to_a_file_is_added_here(run: RunDir) -> None:
     here.receive(file("grow", name, b"DEF", offset=3))
     assert path.read_bytes() == b"abcDEF"
     assert path.stat().st_ino == inode, "readers keep the file open"
-    with pytest.raises(Closed, match="has 6 bytes here"):
+    with pytest.raises(Closed, match="has 6 bytes here, and 7 are needed"):
         here.receive(file("grow", name, b"x", offset=7))
 
 
@@ -88,6 +99,31 @@ def test_no_other_file_is_written(run: RunDir, path: str) -> None:
     assert {entry: entry.read_bytes() for entry in run.path.parent.rglob("*") if entry.is_file()} == before
 
 
+@pytest.mark.parametrize("kind", ["grow", "whole"])
+@pytest.mark.parametrize("name", ["job", "command", "cancel", "result"])
+def test_a_record_that_is_written_once_is_not_replaced(run: RunDir, kind: str, name: str) -> None:
+    record = run.jobs()[0].path / f"{name}.json"
+    files.write_once(record, {"ours": 1})
+    content = record.read_bytes()
+    with pytest.raises(Closed):
+        near(run).receive(file(kind, f"jobs/0-train/{name}.json", b"{}"))
+    assert record.read_bytes() == content
+
+
+def test_a_file_is_no_larger_than_what_has_arrived(run: RunDir) -> None:
+    here = near(run)
+    for frame in (
+        file("whole", "media/film.mp4", b"x", offset=1 << 40, total=(1 << 40) + 1),
+        file("whole", "media/film.mp4", b"x", offset=1 << 20, total=1 << 21),
+        file("whole", "media/film.mp4", b"x", total=tree.MOST_BYTES + 1),
+        file("whole", "media/film.mp4", b"xyz", total=2),
+        file("grow", "logs/events.out.tfevents.1", b"x", offset=1 << 40),
+    ):
+        with pytest.raises(Closed):
+            here.receive(frame)
+    assert sum(path.stat().st_size for path in run.path.rglob("*f*m*") if path.is_file()) == 0
+
+
 def test_a_link_is_not_followed(run: RunDir, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"precious")
@@ -104,15 +140,14 @@ def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path:
     (run.source / "task.py").write_text("x = 1")
     weights = tmp_path / "model_7.pt"
     weights.write_bytes(b"w" * 10)
-    job.job.unlink()
-    files.write_once(job.job, Job(kind="train", options={"init_from": str(weights), "trust": True}))
+    order(job, init_from=str(weights), trust=True)
     here.send(channel)  # type: ignore[arg-type]
     assert [(frame.kind, frame.path) for frame in channel] == [
         ("put", "source/task.py"),
-        ("put", "init/model_7.pt"),
+        ("put", "init/0-train/init_from-model_7.pt"),
         ("start", "0-train"),
     ]
-    assert channel[-1].data["options"] == {"init_from": "init/model_7.pt", "trust": True}
+    assert channel[-1].data["options"] == {"init_from": "init/0-train/init_from-model_7.pt", "trust": True}
     assert files.there(remote.sent(job))
     channel.clear()
     here.send(channel)  # type: ignore[arg-type]
@@ -142,10 +177,24 @@ def test_a_cancellation_and_a_request_for_pictures_go_once(run: RunDir) -> None:
     assert len(channel) == 3
 
 
+def test_a_job_that_was_cancelled_before_it_arrived_does_not_start(run: RunDir) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    here.send(channel)  # type: ignore[arg-type]
+    files.write_once(job.cancel, {})
+    channel.clear()
+    here.begin()
+    here.receive(Frame(kind="states", data={}))
+    here.send(channel)  # type: ignore[arg-type]
+    assert not channel
+    result = here.hosted(job).result
+    assert result is not None
+    assert (result.outcome, result.error) == ("cancelled", "cancelled before it reached gpu7")
+    assert not here.open_jobs()
+
+
 def test_weights_that_are_gone_end_the_job(run: RunDir) -> None:
     here, channel, job = near(run), Sent(), run.jobs()[0]
-    job.job.unlink()
-    files.write_once(job.job, Job(kind="train", options={"init_from": "/none/model.pt"}))
+    order(job, init_from="/none/model.pt")
     here.send(channel)  # type: ignore[arg-type]
     result = here.hosted(job).result
     assert result is not None
@@ -186,6 +235,22 @@ def test_a_job_that_began_there_is_a_job_here(run: RunDir) -> None:
     assert (files.read_json(remote.sent(job)) or {}).keys() == {"time"}
 
 
+def test_the_other_machine_cannot_fetch_files_of_this_user(run: RunDir, tmp_path: Path) -> None:
+    (tmp_path / "id_ed25519").write_text("secret")
+    here, channel = near(run), Sent()
+    options = json.dumps({"kind": "evaluate", "options": {"checkpoint": str(tmp_path / "id_ed25519")}}).encode()
+    files.write_once(remote.sent(run.jobs()[0]), {})
+    for name, body in {"job": options, "command": b'{"argv": ["x"]}'}.items():
+        here.receive(file("once", f"jobs/1-evaluate/{name}.json", body))
+    for started in (["0-train", "1-evaluate"], ["0-train"]):
+        here.begin()
+        here.receive(Frame(kind="states", data={name: {"state": "running"} for name in started}))
+        here.send(channel)  # type: ignore[arg-type]
+    assert not channel
+    with pytest.raises(Closed):
+        here.receive(file("once", "jobs/1-evaluate/order.json", options))
+
+
 def test_files_that_stay_there_are_listed_and_marks_pass(run: RunDir) -> None:
     here, job = near(run), run.jobs()[0]
     here.receive(Frame(kind="list", data={"logs/m.pt": 9, "../../x": 9, "logs/odd": "many"}))
@@ -211,5 +276,20 @@ def test_what_is_here_is_known_by_size_and_time(run: RunDir) -> None:
     (run.logs / "events.out.tfevents.1").write_bytes(b"abc")
     (run.logs / "model.pt").write_bytes(b"abc")
     have = near(run).have()
-    assert have["logs/events.out.tfevents.1"][0] == 3  # type: ignore[index]
+    size, _, digest = have["logs/events.out.tfevents.1"]  # type: ignore[misc, str-unpack]
+    assert (size, digest) == (3, hashlib.sha256(b"abc").hexdigest())
     assert {*have} == {"logs/events.out.tfevents.1", "jobs/0-train/job.json", "jobs/0-train/command.json"}
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, 600.0])
+def test_the_times_of_files_are_those_of_this_machines_clock(run: RunDir, ahead_s: float) -> None:
+    here = near(run)
+    there_ns = time.time_ns() + int(ahead_s * 1e9)
+    here.receive(Frame(kind="clock", mtime_ns=there_ns))
+    here.receive(Frame(kind="list", data={"logs/m.pt": 9}))
+    here.receive(file("once", "jobs/0-train/started.json", b"{}", mtime_ns=there_ns))
+    assert age_s(run.jobs()[0].started) < 60.0
+    again = near(run)
+    assert again.have()["jobs/0-train/started.json"][1] == there_ns, "the file is not sent again"  # type: ignore[index]
+    again.receive(Frame(kind="clock", mtime_ns=time.time_ns() + int(ahead_s * 1e9)))
+    assert again.have() == here.have(), "two comparisons differ by less than a second"

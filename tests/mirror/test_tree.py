@@ -11,6 +11,7 @@ from rlnb import plugins
 from rlnb.mirror import tree
 from rlnb.records.layout import RunDir
 from rlnb.spec import Library
+from rlnb.storage import files
 
 LIBRARY = Library(name="any", backend="")
 WAYS = {
@@ -38,6 +39,9 @@ WAYS = {
     "jobs/0-train/handle.json": None,
     "jobs/0-train/waits.json": None,
     "jobs/0-train/settled.json": None,
+    "jobs/0-train/order.json": None,
+    "jobs/0-train/sent.json": None,
+    "jobs/0-train/begun.json": None,
     "jobs/0-train/mirror.log": None,
     "jobs/0-train/host.alive": None,
     "jobs/.3/job.json": None,
@@ -80,6 +84,17 @@ def test_a_large_file_is_only_listed(tmp_path: Path) -> None:
     with open(tmp_path / "logs" / "replay.npz", "wb") as file:
         file.truncate(tree.MOST_BYTES + 1)
     assert tree.scan(RunDir(tmp_path), LIBRARY)["logs/replay.npz"].way == "list"
+
+
+def test_the_result_of_a_job_travels_as_long_as_it_can_be_read(tmp_path: Path) -> None:
+    job = tmp_path / "jobs" / "0-evaluate"
+    job.mkdir(parents=True)
+    for name, size in {"result.json": files.LARGEST_BYTES, "evaluation.json": files.LARGEST_BYTES + 1}.items():
+        with open(job / name, "wb") as file:
+            file.truncate(size)
+    entries = tree.scan(RunDir(tmp_path), LIBRARY)
+    ways = {path.rpartition("/")[2]: entry.way for path, entry in entries.items()}
+    assert ways == {"result.json": "once", "evaluation.json": "list"}
 
 
 def test_the_parts_of_a_file_are_those_between_two_positions() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_scalar_arrives_soon_and_the_account_shares_no_folder(far: Any, run: r
         begin_s, size = time.monotonic(), events.stat().st_size
         until(lambda size=size: (run.path / "logs" / events.name).stat().st_size >= size)
         delays.append(time.monotonic() - begin_s)
-    assert min(delays) < ARRIVES_S  # the others are those of a busy machine
+    assert statistics.median(delays) < ARRIVES_S
     assert there(far, run).stat().st_uid == far.uid
     assert run.path.stat().st_uid != far.uid
 
@@ -86,7 +86,7 @@ def test_large_checkpoints_are_copied_only_on_request(far: Any, run: rlnb.Run) -
     path = run.fetch(large.name)
     assert path.read_bytes() == large.read_bytes()
     large.unlink()
-    shutil.rmtree(path, ignore_errors=True)
+    path.unlink()
 
 
 def test_every_obstacle_is_named_with_its_fix(far: Any, gpu: Any) -> None:

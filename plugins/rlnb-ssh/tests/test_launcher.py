@@ -16,11 +16,18 @@ MANIFEST = Manifest(run_id="run", created="", task=rlnb.Task(id="Echo"), library
 
 def test_the_command_asks_for_nothing_and_quotes_what_runs_there() -> None:
     argv = Ssh("anna@gpu7", options=["-p", "2222"]).reach(["~/my venv/bin/python", "-m", "a; rm b", "$HOME"])
-    assert argv[0] == "ssh"
-    assert argv[-5:-1] == ["-p", "2222", "--", "anna@gpu7"]
-    assert argv[-1] == "exec ~/'my venv/bin/python' -m 'a; rm b' '$HOME'"
-    assert "BatchMode=yes" in argv
-    assert not any("StrictHostKeyChecking" in word for word in argv), "as the user has configured it"
+    options = (
+        "BatchMode=yes StrictHostKeyChecking=yes ConnectTimeout=10 ServerAliveInterval=5 ServerAliveCountMax=3 "
+        "ClearAllForwardings=yes ForwardAgent=no ForwardX11=no "
+        "RemoteCommand=none PermitLocalCommand=no ControlMaster=no"
+    )
+    assert argv == [
+        "ssh",
+        "-T",
+        *(word for option in options.split() for word in ("-o", option)),
+        *("-p", "2222", "--", "anna@gpu7"),
+        "exec ~/'my venv/bin/python' -m 'a; rm b' '$HOME'",
+    ]
 
 
 def test_an_equal_launcher_is_made_from_its_settings() -> None:
@@ -41,6 +48,9 @@ def test_an_equal_launcher_is_made_from_its_settings() -> None:
         ({"place": "a@b\nc"}, "is not a name"),
         ({"place": "a@b", "root": "runs"}, "root='runs' is not an absolute path"),
         ({"place": "a@b", "python": 3}, "python=3"),
+        ({"place": "a@b", "env": {"A": 1}}, "env={'A': 1} is not a mapping of texts"),
+        ({"place": "a@b", "env": "A=b"}, "env='A=b' is not a mapping of texts"),
+        ({"place": "a@b", "options": ["-p", 2222]}, r"options=\('-p', 2222\) are not texts"),
         ({"place": "a@b", "queue": {"name": "slurm", "settings": {}}, "max_running": 1}, "those of the machine itself"),
     ],
 )

@@ -34,6 +34,12 @@ def test_what_is_no_machine_is_refused() -> None:
         rlnb.slurm(via=3)
 
 
+def test_a_launcher_with_limits_of_its_own_is_refused() -> None:
+    for login in (rlnb.ssh("anna@login", max_running=2), rlnb.ssh("anna@login", queue=rlnb.slurm(walltime="1"))):
+        with pytest.raises(rlnb.CheckError, match="has a queue or limits of its own"):
+            rlnb.slurm(walltime="1", via=login)
+
+
 def test_the_arguments_of_a_queue_are_known_as_before() -> None:
     parameters = inspect.signature(rlnb.slurm).parameters
     assert {"nodes", "walltime", "via"} <= {*parameters}

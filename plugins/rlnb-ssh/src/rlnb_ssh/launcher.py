@@ -18,11 +18,17 @@ ALIVE_S, ALIVE_COUNT = 5, 3
 """Seconds between two questions whether the connection lives, and the number of them without an answer that end it."""
 OPTIONS = (
     "-T",
-    "-o BatchMode=yes",  # no question for a password or for an unknown host key
+    "-o BatchMode=yes",  # no question for a password
+    "-o StrictHostKeyChecking=yes",  # the host key must be known, whatever the user's own configuration accepts
     f"-o ConnectTimeout={CONNECT_S}",
     f"-o ServerAliveInterval={ALIVE_S}",
     f"-o ServerAliveCountMax={ALIVE_COUNT}",
     "-o ClearAllForwardings=yes",  # ports that the user's own configuration forwards belong to interactive sessions
+    "-o ForwardAgent=no",  # so do keys, the screen and commands, and the jobs there need none of them
+    "-o ForwardX11=no",
+    "-o RemoteCommand=none",
+    "-o PermitLocalCommand=no",
+    "-o ControlMaster=no",  # a connection that exists is used, but none that others use ends with this one
 )
 
 
@@ -62,7 +68,7 @@ class Ssh(RemoteLauncher):
         options: Sequence[str] = (),
     ) -> None:
         self.options = (options,) if isinstance(options, str) else tuple(options)
-        if problems := [*_odd(place, python, root, queue, max_running, walltime_s)]:
+        if problems := [*_odd(place, python, root, queue, max_running, walltime_s), *_odd_texts(env, self.options)]:
             raise CheckError("rlnb.ssh(...)", problems)
         limits = {"max_running": max_running, "walltime_s": walltime_s}
         inner: Mapping[str, Json] | None
@@ -100,6 +106,14 @@ class Ssh(RemoteLauncher):
 def _quoted(word: str) -> str:
     """Return a word for the shell of the machine, which replaces only a ``~/`` at its beginning."""
     return f"~/{shlex.quote(word[2:])}" if word.startswith("~/") else shlex.quote(word)
+
+
+def _odd_texts(env: object, options: Sequence[object]) -> Iterator[Problem]:
+    texts = [*env, *env.values()] if isinstance(env, Mapping) else [env]
+    if env is not None and not (isinstance(env, Mapping) and all(isinstance(text, str) for text in texts)):
+        yield Problem(what=f"env={env!r} is not a mapping of texts.", fix='Use env={"WANDB_MODE": "offline"}.')
+    if not all(isinstance(option, str) for option in options):
+        yield Problem(what=f"options={options!r} are not texts.", fix='Use options=["-p", "2222"].')
 
 
 def _odd(

@@ -36,10 +36,14 @@ def through(via: object, launcher: QueueLauncher) -> Launcher:
         launcher: Launcher of the queue, for that machine.
 
     Raises:
-        CheckError: ``via`` is neither, or rlnb-ssh is not installed.
+        CheckError: ``via`` is neither, or has a queue of its own, or rlnb-ssh is not installed.
     """
     queue: Any = {"name": launcher.name, "settings": dict(launcher.settings)}
     if isinstance(via, RemoteLauncher):
+        if via.settings.get("queue") is not None:
+            what = f"via={via!r} has a queue or limits of its own."
+            fix = f"Use via= without queue=, max_running= and walltime_s=, which are those of rlnb.{launcher.name}."
+            raise CheckError(f"rlnb.{launcher.name}(...)", [Problem(what=what, fix=fix)])
         return make_launcher(via.name, {**via.settings, "queue": queue})
     if not isinstance(via, str):
         what = f"via={via!r} is not the name of a machine."
