@@ -120,7 +120,7 @@ class FarJob(SimulatorJob):
             self._connection.close()
 
     def _why(self, exc: Closed) -> str:
-        return self._machine.reason(self._connection.code, self._connection.error or str(exc))
+        return self._machine.reason(self._connection.code, self._connection.reason(exc))
 
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
