@@ -53,7 +53,7 @@ class Far:
         self._record = RunRecord(self._run.path)
         self._library = plugins.library(manifest.library)
         self._sent = {path: (int(size), int(time_ns)) for path, (size, time_ns, _) in have.items()}  # type: ignore[misc, arg-type, str-unpack]
-        self._digests = {path: digest for path, (*_, digest) in have.items() if digest}  # type: ignore[misc]
+        self._digests = {path: digest for path, (*_, digest) in have.items() if digest}  # type: ignore[misc, str-unpack]
         self._list: dict[str, Json] = {}
         self._states_s = float("-inf")
         self._withdrawn_s: dict[str, float] = {}

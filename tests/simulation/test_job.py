@@ -49,12 +49,15 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     assert not rlnb.runs(), "it is no run"
     assert job.folder.path.stat().st_mode & 0o777 == 0o700, "no one else may replace the key or the address"
     assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
+    job.end()
 
 
 def test_a_launcher_of_another_machine_that_cannot_hold_a_simulator_is_refused(root: Path) -> None:
     with pytest.raises(rlnb.CheckError, match=r"local cannot hold a simulator.*\n.*rlnb\.ssh"):
         job_of(Elsewhere(), None, None)
-    assert isinstance(job_of(Idle(), None, None), SharedJob)
+    shared = job_of(Idle(), None, None)
+    assert isinstance(shared, SharedJob)
+    shared.end()
 
 
 def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
