@@ -42,7 +42,9 @@ def living(door: Any, tmp_path: Path) -> Iterator[SimulatorProcess]:
 
 def connections(module: str = "rlnb.mirror") -> list[psutil.Process]:
     """Return the processes of this kernel that run a module behind a door."""
-    return [child for child in psutil.Process().children() if child.is_running() and module in child.cmdline()]
+    children = psutil.process_iter(["ppid", "status", "cmdline"])  # of a zombie, cmdline is None
+    own = [child for child in children if child.info["ppid"] == os.getpid()]
+    return [child for child in own if module in (child.info["cmdline"] or ())]
 
 
 def test_the_simulator_is_there_and_its_files_too(living: SimulatorProcess, door: Any, root: Path) -> None:

@@ -32,7 +32,7 @@ def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         open(log, "wb") as output,
         subprocess.Popen([sys.executable, "-c", WORKER], stdout=output, stderr=output) as process,
     ):
-        while b"ready" not in log.read_bytes():
+        while b"ready\n" not in log.read_bytes():
             assert process.poll() is None
         yield process
         process.kill()

@@ -291,7 +291,7 @@ def test_a_crash_of_the_simulator_is_reported_and_a_new_one_starts(folder: Path)
     cell.write_module(rlnb.options.folders, "Crash", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "t")
     living = rlnb.simulator().wait()
     first = living.pid
-    with pytest.raises(rlnb.WorkerError, match=r"The living simulator ended\. Its log"):
+    with pytest.raises(rlnb.WorkerError, match=r"The living simulator ended\. The end of its log"):
         rlnb.preview("Crash")
     assert living.state == "none"
     assert rlnb.simulator().wait().pid != first
