@@ -239,7 +239,8 @@ def test_a_page_shows_what_runs_cost_and_the_list_why_they_wait(hosted: Lab) -> 
     page = hosted.page
     first = rlnb.train("Echo", library="echo", max_iterations=4000, agent={"iteration_s": 0.1})
     wait_until(lambda: first.progress[0] > 3)
-    second = rlnb.train("Echo", library="echo", max_iterations=20)  # waits, since one run after another has the device
+    # It waits, since one run after another has the device.
+    second = rlnb.train("Echo", library="echo", max_iterations=20, agent={"iteration_s": 0.05})
     reason = page.get_by_role("treeitem", name=re.compile(f"waits for {first.id}.*{second.id}"))
     reason.wait_for(timeout=20 * SECONDS)
     reason.dblclick()
