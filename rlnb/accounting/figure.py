@@ -25,7 +25,7 @@ COLOURS: Mapping[str, str] = {
 """Colour of each part: green for work that was kept, red for work that was lost."""
 _UNITS = ((120.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
 """Longest bar in seconds, seconds per unit, unit."""
-_BAR_PX, _MARGIN_PX = 22, 130
+_BAR_PX, _MARGIN_PX, _WIDTH_PX = 22, 130, 900
 
 
 def bars(accounts: Sequence[Account]) -> go.Figure:
@@ -49,6 +49,7 @@ def bars(accounts: Sequence[Account]) -> go.Figure:
         barmode="overlay",  # each bar names its base, also for readers that cannot stack
         template="simple_white",
         height=_BAR_PX * max(1, len(accounts)) + _MARGIN_PX,
+        width=_WIDTH_PX,  # the picture of a figure without a width has a size of its own
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.0},  # not over the numbers
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from rlnb.accounting.account import Account
 from rlnb.accounting.figure import bars
@@ -43,6 +45,15 @@ def test_each_bar_begins_where_the_part_before_it_ends() -> None:
 @pytest.mark.parametrize(("seconds", "unit"), [(90.0, "s"), (7000.0, "min"), (90_000.0, "h")])
 def test_the_unit_suits_the_longest_run(seconds: float, unit: str) -> None:
     assert bars([account("a", useful_s=seconds)]).layout.xaxis.title.text == f"wall time ({unit})"
+
+
+def test_the_picture_grows_with_the_number_of_runs_and_is_flat_for_one() -> None:
+    sizes = []
+    for count in (1, 11):
+        picture = Image.open(io.BytesIO(png(bars([account(f"run {n}", useful_s=60.0) for n in range(count)]))))
+        sizes.append(picture.width / picture.height)
+    assert sizes[0] > 5.0
+    assert sizes[1] < sizes[0] / 2.0
 
 
 def test_the_legend_is_above_the_bars_and_their_numbers() -> None:
