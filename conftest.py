@@ -12,7 +12,7 @@ import sys
 import pytest
 
 os.environ["RLNB_COMPARE_PHYSICS"] = "0"
-# In images that forbid bytecode, each process of a test would compile the 6,000 modules of Isaac Lab and torch again.
+# In images that forbid bytecode, each process of a test would compile the modules of Isaac Lab and torch again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 VARIABLE = "CUDA_VISIBLE_DEVICES"

@@ -25,7 +25,7 @@ REGISTRATION = {
     "rlnb_tasks": "a task",
     "rlnb_asset_packs": "an asset pack",
 }
-"""The hooks by which a plugin says what it adds, to the kind of object. A plugin that fails in one is left out."""
+"""The hooks that register objects, with the kind of these objects. A plugin that fails in one is left out."""
 RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": ("local", "injected")}
 """Names that are rlnb's own."""
 _lock = threading.RLock()
@@ -146,7 +146,7 @@ class Registry:
 
     @contextlib.contextmanager
     def _calls(self) -> Iterator[None]:
-        """While hooks of :data:`REGISTRATION` are called, :meth:`settle` would call them again without an end."""
+        """Mark that hooks of :data:`REGISTRATION` are called, so that :meth:`settle` does not call them again."""
         self._calling = True
         try:
             yield

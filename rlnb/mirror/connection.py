@@ -18,11 +18,11 @@ from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
 END_S = 2.0
 """Seconds that the command has to end once its input is closed."""
 SAY_S = 1.0
-"""Seconds between two words about an answer that has not come."""
+"""Seconds between two updates of the status line while an answer has not come."""
 MOST_OUTPUT = 1 << 20
-"""Bytes of an error output after which it is emptied."""
+"""Size of the error output in bytes, above which it is emptied."""
 MOST_ERROR = 4000
-"""Most bytes of what the command has printed as its error."""
+"""Most bytes that are read from the end of the error output."""
 
 
 class Connection:
@@ -77,13 +77,13 @@ class Connection:
 
     @property
     def error(self) -> str:
-        """The end of what the command has printed as its error."""
+        """The end of the command's error output."""
         file = self._errors.fileno()  # shared with the command, whose position for writing must not move
         begin = max(0, os.fstat(file).st_size - MOST_ERROR)
         return os.pread(file, MOST_ERROR, begin).decode(errors="replace").strip()
 
     def reason(self, exc: Closed) -> str:
-        """Return why the connection has ended: the error output explains the end of a stream, and nothing else."""
+        """Return why the connection has ended. The error output counts only if the stream itself has ended."""
         return (self.channel.ended and self.error) or str(exc)
 
     def forget(self) -> None:
@@ -92,7 +92,7 @@ class Connection:
             self._errors.truncate(0)
 
     def answer(self, wish: Frame, within_s: float) -> Frame | None:
-        """Return the first frame that follows a request; None if none arrives in time. The status line says the wait.
+        """Return the first frame that follows a request; None if none arrives in time. The status line shows the wait.
 
         Args:
             wish: The request.
@@ -104,7 +104,7 @@ class Connection:
         try:
             self.channel.send(wish)
         except Closed:
-            self.channel.receive(END_S)  # has what was printed in place of frames
+            self.channel.receive(END_S)  # raises Closed with the text that was printed in place of frames
             raise
         begin_s = now_s = time.monotonic()
         while now_s < begin_s + within_s:

@@ -33,7 +33,7 @@ STATES_S = 1.0
 CANCEL_S = 60.0
 """Seconds between two attempts to take a job that was cancelled out of its queue."""
 SILENT_S = 60.0
-"""Seconds without a word from the other end after which this process ends."""
+"""Seconds without a frame from the other end after which this process ends."""
 
 
 class Far:
@@ -60,7 +60,7 @@ class Far:
         """When each job that was cancelled was taken out of its queue the last time, by the name of the job."""
 
     def serve(self) -> None:
-        """Do what the other machine wants, and send what changes.
+        """Answer the requests of the other machine, and send what changes.
 
         Raises:
             Closed: The connection has ended.
@@ -75,13 +75,14 @@ class Far:
             begin_s = time.monotonic()
             states = self._states() if begin_s - self._states_s > STATES_S else None
             self._send_changes()
-            if states is not None:  # of before the changes: with the end of a job, everything of it has been sent
+            # The states are older than the changes. So once the end of a job is sent, all its files have been sent.
+            if states is not None:
                 self._channel.send(states)
                 self._states_s = begin_s
             look_s = time.monotonic() - begin_s
             pause_s = min(max(LOOK_S, LOOK_SHARE * look_s), LONGEST_LOOK_S)
 
-    # -- what the other machine wants
+    # -- requests of the other machine
 
     def _do(self, frame: Frame) -> None:
         if frame.kind == "put":
@@ -142,7 +143,7 @@ class Far:
             if (handle := job.handle) is not None:
                 plugins.launcher_of(self._record.manifest).cancel(handle, job.folder.path)
 
-    # -- what it is told
+    # -- reports to the other machine
 
     def _states(self) -> Frame:
         """Return the state of each job, whether it goes on, and why it waits."""
@@ -218,7 +219,7 @@ def _put(run: RunDir, frame: Frame) -> None:
 
 
 def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:
-    """Send a file of a run, from its first byte if it is another file than that of which the other machine has a part.
+    """Send a file of a run. If the file has changed since the other machine got its part, all of it is sent.
 
     Args:
         channel: Connection to the other machine.

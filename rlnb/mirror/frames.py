@@ -1,4 +1,4 @@
-"""What travels between two machines: frames, each a line of JSON and some bytes, on a pair of byte streams."""
+"""Frames, the messages between two machines: each is a line of JSON and some bytes, on a pair of byte streams."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BEGIN = b"\0rlnb-mirror 1\n"
 MOST_NOISE = 1 << 16
 """Most bytes before :data:`BEGIN`."""
 MOST_HEAD = 1 << 24
-"""Most bytes of a frame's line. That with the sizes of all files is the largest."""
+"""Most bytes of a frame's line. The frame with the sizes of all files has the longest one."""
 LARGEST = 1 << 63
-"""Number that no position, size or time in a frame reaches."""
+"""Every position, size and time in a frame is below this number."""
 CHUNK = 1 << 18
 """Most bytes of a file in one frame."""
 
 
 class Closed(Exception):
-    """The stream has ended. The message has the last bytes before it, if they are no frames."""
+    """The stream has ended. The message is the reason, or the text that arrived in place of frames."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,7 @@ class Channel:
                 frame = self._next()
                 self.heard_s = time.monotonic()
                 self._frames.put(frame)
-        except Exception as exc:  # whatever has arrived, the end of the connection is its one consequence
+        except Exception as exc:  # whatever has arrived, it must do no more than end the connection
             self._frames.put(exc)
 
     def _skip_noise(self) -> None:
@@ -131,7 +131,7 @@ class Channel:
             raise RlnbError("the head of a frame is not a JSON object")
         size = head.pop("size", 0)
         if not isinstance(size, int) or not 0 <= size <= CHUNK:
-            raise RlnbError(f"a frame has {size!r} bytes")
+            raise RlnbError(f"the size of a frame is {size!r}, which is not a number from 0 to {CHUNK}")
         frame = from_json(Frame, head, ignore_unknown=True)
         if not all(0 <= number < LARGEST for number in (frame.offset, frame.total, frame.mtime_ns)):
             raise RlnbError("a position, size or time of a frame is not a number of 63 bits")

@@ -7,9 +7,10 @@ import time
 from rlnb import plugins
 from rlnb.errors import CheckError
 from rlnb.mirror.frames import Channel, Frame
+from rlnb.mirror.inquiry import entries_of
 from rlnb.settings import Root, options
 from rlnb.simulation.job import SharedJob
-from rlnb.spec import Json, Manifest
+from rlnb.spec import Manifest
 
 STATE_S = 1.0
 """Seconds between two reports of the job's state, which also show that this process lives."""
@@ -35,8 +36,7 @@ def hold(channel: Channel, root: Root, manifest: Manifest, idle_s: float | None)
     try:
         job = SharedJob(launcher, manifest.python, manifest.asset_root)
     except CheckError as exc:
-        problems: list[Json] = [{"what": str(problem.what), "fix": str(problem.fix)} for problem in exc.problems]
-        channel.send(Frame(kind="refused", data={"problems": problems}))
+        channel.send(Frame(kind="refused", data={"problems": entries_of(exc.problems)}))
         return
     try:
         channel.send(Frame(kind="started", data={"folder": str(job.folder.path)}))
@@ -46,7 +46,7 @@ def hold(channel: Channel, root: Root, manifest: Manifest, idle_s: float | None)
 
 
 def _report(channel: Channel, job: SharedJob) -> None:
-    """Tell the kernel about the job, until the kernel is silent.
+    """Report the state of the job to the kernel, until the kernel is silent.
 
     Raises:
         Closed: The kernel is gone.

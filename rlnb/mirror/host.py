@@ -1,7 +1,7 @@
 """``python -m rlnb.mirror.host JOB_DIR``: mirror the run of a job from another machine, as long as the run goes on.
 
-One process mirrors all jobs of a run, through one connection. While the connection is away it is tried again for ever,
-with longer and longer pauses, and the run goes on there.
+One process mirrors all jobs of a run, through one connection. After the end of a connection, the process tries to
+connect again until it succeeds, with longer and longer pauses. The run goes on there meanwhile.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Host:
             while frame is not None:
                 heard = True
                 self._receive(frame)
-                if frame.kind == "states":  # the first changes have been written: what fails at its start does so again
+                if frame.kind == "states":  # the first changes are written, which would fail again on each connection
                     self._pause_s, self._away_since = FIRST_PAUSE_S, ""
                 frame = channel.receive(0)
             now_s = time.monotonic()
@@ -110,7 +110,7 @@ class Host:
                 pinged_s = now_s
 
     def _receive(self, frame: Frame) -> None:
-        """Write what has arrived. Whatever a frame holds, the end of its connection is the worst consequence.
+        """Write what has arrived. Whatever a frame holds, it does no more than end the connection.
 
         Raises:
             Closed: The frame does not fit what is here.

@@ -1,10 +1,10 @@
-"""The check of a run on the machine where it would be started."""
+"""The check of a run on the machine where it would be started, and the problems that it sends back."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlnb import plugins
@@ -23,8 +23,20 @@ def answer(root: Root, manifest: Manifest) -> Frame:
         root: Folder of runs on this machine.
         manifest: The run, with its launcher on this machine.
     """
-    problems: list[Json] = [{"what": str(problem.what), "fix": str(problem.fix)} for problem in _find(root, manifest)]
+    problems = entries_of(_find(root, manifest))
     return Frame(kind="answer", data={"python": sys.executable, "versions": dict(versions()), "problems": problems})
+
+
+def entries_of(problems: Iterable[Problem]) -> list[Json]:
+    """Return problems as a frame carries them."""
+    return [{"what": str(problem.what), "fix": str(problem.fix)} for problem in problems]
+
+
+def problems_of(frame: Frame) -> Sequence[Problem]:
+    """Return the problems that a frame from the other machine carries."""
+    entries = frame.data.get("problems")
+    items = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    return [Problem(what=str(entry.get("what", "")), fix=str(entry.get("fix", ""))) for entry in items]
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ from rlnb.launch.local import LocalLauncher
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.copying import copy
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.inquiry import versions
+from rlnb.mirror.inquiry import problems_of, versions
 from rlnb.mirror.near import handle
 from rlnb.mirror.simulator import FarJob
 from rlnb.records import remote
@@ -43,7 +43,7 @@ CHECK_S = 60.0
 START_S = 10.0
 """Seconds before the process that mirrors a run is started again, if it has not taken its lock."""
 MOST_CRASHES = 3
-"""Number of crashes of that process after which the job waits for a user. It is still started, once a minute."""
+"""Number of crashes after which the job's reason names them. The process is then started only once a minute."""
 CRASHED_S = 60.0
 
 
@@ -97,11 +97,11 @@ class RemoteLauncher(ABC):
 
     @abstractmethod
     def problem(self, code: int | None, error: str) -> Problem:
-        """Return why the other machine cannot be reached, and what to do.
+        """Return why the other machine cannot be reached, with the fix.
 
         Args:
             code: Exit status of the command; None if it still runs.
-            error: What it has printed as its error, or the last words of the connection.
+            error: Its error output, or why the connection ended.
         """
 
     # -- the launcher as rlnb sees it
@@ -145,7 +145,8 @@ class RemoteLauncher(ABC):
             return [self.problem(None, f"no answer within {CHECK_S:.0f} s")]
         if answer.kind == "failed":
             return [Problem(what=f"{self.place}: {answer.data.get('error')}")]
-        return [*self._differences(answer), *self._problems(answer)]
+        theirs = [dataclasses.replace(one, what=f"{self.place}: {one.what}") for one in problems_of(answer)]
+        return [*self._differences(answer), *theirs]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
         """Start the process that mirrors the run of a job; it sends the job to the other machine.
@@ -259,24 +260,15 @@ class RemoteLauncher(ABC):
                     raise RlnbError(f"{name} could not be copied: {what} Call it again: the copy goes on.") from exc
 
     def _differences(self, answer: Frame) -> Sequence[Problem]:
-        """Return a problem for each package of rlnb whose version differs, or that is not there."""
-        theirs = answer.data.get("versions")
-        theirs = theirs if isinstance(theirs, Mapping) else {}
-        ours = versions()
-        odd = [name for name in ours if theirs.get(name) not in (ours[name], None)]
-        python = answer.data.get("python")
-        fix = f"Install the same versions there, into {python}."
+        """Return a problem for each package of rlnb with another version there. A plugin may be needed only here."""
+        versions_there = answer.data.get("versions")
+        theirs = versions_there if isinstance(versions_there, Mapping) else {}
+        fix = f"Install the same versions there, into {answer.data.get('python')}."
         return [
-            Problem(what=f"{self.place} has {name} {theirs[name]}, and this machine {ours[name]}.", fix=fix)
-            for name in odd
+            Problem(what=f"{self.place} has {name} {theirs[name]}, and this machine has {ours}.", fix=fix)
+            for name, ours in versions().items()
+            if theirs.get(name) not in (ours, None)
         ]
-
-    def _problems(self, answer: Frame) -> Iterator[Problem]:
-        """Yield the problems that the other machine has found."""
-        entries = answer.data.get("problems")
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, Mapping):
-                yield Problem(what=f"{self.place}: {entry.get('what', '')}", fix=str(entry.get("fix", "")))
 
     def _start_mirror(self, job_dir: Path) -> None:
         """Start a process that mirrors the run of a job. It ends at once if there is one."""
@@ -310,7 +302,7 @@ def is_mirrored(job: JobDir) -> bool:
 
 
 def _explain(job: JobDir) -> None:
-    """Record why the process that mirrors the run of a job ends again and again, as the reason why the job waits."""
+    """Record why the process that mirrors a run crashes again and again, as the reason why a job of the run waits."""
     last = files.tail(job.path / remote.LOG, 1)
     with contextlib.suppress(OSError):
         job.host_alive.touch()  # the record counts as long as it is written

@@ -24,7 +24,7 @@ from rlnb.storage.serial import from_json, to_json
 from rlnb.storage.walk import files_below
 
 DOUBT_NS = 2_000_000_000
-"""Difference of two comparisons of the clocks that is due to the connection, in nanoseconds."""
+"""Largest difference between two comparisons of the clocks that a slow connection may cause, in nanoseconds."""
 
 
 class Near:
@@ -49,7 +49,7 @@ class Near:
     # -- the jobs
 
     def open_jobs(self) -> list[JobDir]:
-        """Return the jobs that have not ended on the other machine, or of which something is still there."""
+        """Return the jobs that have not ended on the other machine, or whose files have not all arrived."""
         return [job for job in self._run.jobs() if files.there(job.command) and not files.there(remote.settled(job))]
 
     def hosted(self, job: JobDir) -> HostedJob:
@@ -60,7 +60,7 @@ class Near:
         return self._jobs[job.path.name]
 
     def beat(self, waits: str) -> None:
-        """Show that this process lives, and why jobs wait.
+        """Show that this process lives, and record why jobs wait.
 
         Args:
             waits: Why there is no connection; empty while there is one.

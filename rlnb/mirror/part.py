@@ -1,4 +1,4 @@
-"""A file that arrives in frames from another machine, which is not trusted with anything but its content."""
+"""A file that arrives in frames from another machine. That machine decides on nothing but the content."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from rlnb.contracts import Launcher
-from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.errors import CheckError, RlnbError
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.inquiry import problems_of
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation.job import RELAY, SimulatorJob, manifest_of
@@ -95,7 +96,7 @@ class FarJob(SimulatorJob):
         if answer is None:
             raise RlnbError(f"{self._machine.place} did not start the simulator's job within {START_S:.0f} s.")
         if answer.kind == "refused":
-            raise CheckError(f"simulator on {self._machine.place}", _problems(answer))
+            raise CheckError(f"simulator on {self._machine.place}", problems_of(answer))
         if answer.kind != "started":
             raise RlnbError(f"{self._machine.place}: {answer.data.get('error')}")
         return JobDir(Path(str(answer.data["folder"])))
@@ -155,9 +156,3 @@ class FarJob(SimulatorJob):
         super().end()
         self._over = True
         self._connection.close()
-
-
-def _problems(answer: Frame) -> Sequence[Problem]:
-    entries = answer.data.get("problems")
-    items = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-    return [Problem(what=str(entry.get("what", "")), fix=str(entry.get("fix", ""))) for entry in items]

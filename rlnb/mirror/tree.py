@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 26
 STAYS = frozenset({"source", "notes", "manifest.json", remote.REMOTE, "init"})
 """Folders and files of a run that only one of the two machines reads, by their first name."""
 DIGEST_BYTES = 4096
-"""Bytes at the end of a file that grows by which the two machines compare it."""
+"""Bytes at the end of a growing file by which the two machines compare their copies."""
 FILES = ("checkpoint", "init_from")
 """Options of a job with paths of files, which travel with the job if they are not those of its run."""
 RECORDS = re.compile(rf"{JOBS}/\d+-[a-z]+/[\w-]+\.json")
@@ -32,7 +32,7 @@ RESULT = "result.json"
 ONCE = frozenset({JOB, COMMAND, RESULT, "started.json", "cancel.json", "successor.json", "closed.json"})
 """Records of a job that are written once, here or there."""
 OWN = frozenset({HANDLE, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG})
-"""Files of a job that each machine has for itself."""
+"""Files of a job that each machine writes for itself."""
 PASSING = re.compile(rf"{JOBS}/\d+-[a-z]+/node\d+\.silent")
 """Marks that exist only as long as something lasts."""
 GROWS = re.compile(r"tfevents|\.log$|\.jsonl$")
@@ -71,7 +71,7 @@ def way_of(path: str, library: Library) -> Way | None:
 
 
 def most_bytes(path: str) -> int:
-    """Return the largest size at which a file travels by itself, in bytes. Any record that can be read does."""
+    """Return the largest size in bytes at which a file travels by itself. Every record that can be read is below it."""
     return files.LARGEST_BYTES if RECORDS.fullmatch(path) else MOST_BYTES
 
 

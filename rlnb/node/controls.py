@@ -1,4 +1,4 @@
-"""What a kernel asks of the node agent of its living simulator: signals, a pulse, stacks and the use of memory.
+"""Answers of a node agent to the kernel of its living simulator: signals, a pulse, stacks and the use of memory.
 
 The kernel may be on another machine, so it cannot look at the worker itself.
 """

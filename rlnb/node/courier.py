@@ -86,7 +86,7 @@ class Courier:
         return values
 
     def parcels(self, line: bytes) -> Iterator[Parcel]:
-        """Yield the files that an answer names and that requests wanted. They are removed here."""
+        """Yield the files that an answer names, if they are in a folder of a request, and remove them here."""
         for name in re.findall(re.escape(str(self._folder)).encode() + rb'/[0-9]+/[^"/\\]+(?=")', line):
             path = Path(name.decode())
             if path.parent in self._outs and path.is_file():
@@ -96,7 +96,7 @@ class Courier:
     def answer(self, line: bytes) -> bytes:
         """Return a line of the worker with the paths of the kernel's machine."""
         for local, folder in self._names.items():
-            name = _text(folder).replace(b"\\", rb"\\")  # a backslash of the text is none of the template
+            name = _text(folder).replace(b"\\", rb"\\")  # re.sub reads a backslash as an escape
             line = re.sub(re.escape(str(local)).encode() + rb"(?![0-9])", name, line)
         return line
 

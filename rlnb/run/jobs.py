@@ -67,7 +67,7 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
 
 
 def pause_s(waited_s: float) -> float:
-    """Return the seconds until the next look at a job: 1 % of those for which its end has been awaited."""
+    """Return the seconds until the next look at a job, which are 1 % of the seconds waited so far."""
     return min(max(POLL_S, waited_s / 100), LONGEST_POLL_S)
 
 

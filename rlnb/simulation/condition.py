@@ -1,4 +1,4 @@
-"""What the messages of a living simulator, its node agent and its job have said about it."""
+"""The condition of a living simulator, by the messages of the simulator, its node agent and its job."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rlnb.display.own_user import is_own, lists_users
 from rlnb.storage.lines import BEGIN, skip
 
 MOST = 32
-"""Most connections at a time. Each has a process of its own; a browser opens up to six, and others wait."""
+"""Most connections at a time. Each has a process of its own. Further connections wait."""
 
 
 class Forward:

@@ -40,7 +40,7 @@ RELAY = "rlnb.simulation.relay"
 FOLDER = "simulators"
 """Folder below the root with the jobs of living simulators."""
 ANNOUNCED_S = 300.0
-"""Seconds before the end of the walltime at which it is announced."""
+"""Seconds from the warning to the end of the walltime that it announces."""
 REASON_WITHIN_S = 6.0
 """Seconds to wait for the launcher's reason for the end of a job."""
 LEAVE_S = 5.0
@@ -86,7 +86,7 @@ class SimulatorJob(ABC):
 
     @abstractmethod
     def reason(self) -> str:
-        """Return why the job has ended, as its launcher says, and the end of its log. It takes a few seconds."""
+        """Return why the job has ended, as its launcher says, and the end of its log. The call takes some seconds."""
 
     def end(self) -> None:
         """End the job, and leave its launcher's queue."""
@@ -106,8 +106,8 @@ class SimulatorJob(ABC):
         assert self.ends_s is not None
         if not self.ended:
             logger.warning(
-                "The living simulator on %s ends at %s, with the walltime of its job (in %.0f s). The next request "
-                "after that starts another one.",
+                "The living simulator on %s ends at %s (in %.0f s), with the walltime of its job. The next request "
+                "after that time starts another simulator.",
                 self.host,
                 _clock(self.ends_s),
                 max(0.0, self.ends_s - time.time()),
@@ -124,19 +124,10 @@ class SimulatorJob(ABC):
 
 @runtime_checkable
 class HoldsSimulators(Protocol):
-    """A launcher of another machine, whose jobs have their folders there, and which holds simulators in its own way."""
+    """A launcher of another machine. It starts the jobs of simulators itself, since their folders are there."""
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
-        """Start a job for living simulators.
-
-        Args:
-            python: Command of the worker's interpreter; None is that of the other machine.
-            asset_root: Explicit asset root of the other machine.
-
-        Raises:
-            CheckError: The launcher cannot start the job; nothing was started.
-            RlnbError: The other machine does not answer.
-        """
+        """Start a job for living simulators, as :func:`job_of` describes."""
         ...
 
 
@@ -254,7 +245,7 @@ def job_of(launcher: Launcher, python: str | None, asset_root: str | None) -> Si
         what = (
             f"{launcher.name} cannot hold a simulator: its jobs are on a machine that shares no folder with this one."
         )
-        fix = 'Use a simulator on this machine (None), or rlnb.ssh("user@host").'
+        fix = 'Use launcher=None for a simulator on this machine, or rlnb.ssh("user@host").'
         raise CheckError(f"simulator on {launcher.name}", [Problem(what=what, fix=fix)])
     return SharedJob(launcher, python, asset_root)
 

@@ -48,7 +48,7 @@ def agent_command(
 
 
 class Link:
-    """A process at whose standard streams a living simulator is.
+    """A process whose standard streams lead to a living simulator.
 
     Args:
         argv: Command of the process.
@@ -71,14 +71,14 @@ class Link:
         self._lines = Lines(self.process.stdout.fileno(), after=BEGIN if ships else b"")
         self.waiting, self.next = self._lines.waiting, self._lines.next
         self.cut = False
-        """Whether the process was ended since an interrupt came while a message was written, and left a part of it."""
+        """Whether the process was ended, because an interrupt came before a message was written to its end."""
         self._folders: set[str] = set()
         """Folders that requests have named for files."""
         self._shipped: dict[Path, str] = {}
         """Stamps of the files of tasks that were sent."""
 
     def send(self, message: Call | Adoption | Control, request: Request[Any] | None = None) -> None:
-        """Send a message, after the files of its request that another machine needs.
+        """Send a message. If the simulator is on another machine, the files of the request are sent first.
 
         Raises:
             BrokenPipeError: The process has ended.

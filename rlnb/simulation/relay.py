@@ -1,9 +1,9 @@
 """``python -m rlnb.simulation.relay JOB_DIR``: the connection to a living simulator in a job, as standard streams.
 
 The process waits for the job to start, connects to it with the job's key, and passes bytes on until either side ends.
-With ``--port`` it connects to a port of the job's node, and with ``--hold`` it only keeps the job alive, or cancels it
-if the kernel is gone before the job has started. It runs where the job's folder is, which may be another machine than
-the kernel's.
+With ``--port`` it connects to a port of the job's node. With ``--hold`` it only keeps the job alive, or cancels the job
+if the kernel is gone before the job has started. The process runs where the job's folder is, which may be another
+machine than the kernel's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def tell(message: Mapping[str, Json]) -> None:
 def write(data: bytes) -> None:
     """Write all of some bytes to the standard output.
 
-    Behind an SSH server it may be the same socket as the standard input, which is read without blocking.
+    Behind an SSH server, the standard output may be the same socket as the standard input, which does not block.
     """
     while data:
         select.select([], [1], [])

@@ -18,7 +18,7 @@ class Lines:
 
     Args:
         descriptor: Descriptor of the pipe. Other readers would take lines away.
-        after: Bytes before the first line; empty if there are none. What comes before them is left out.
+        after: Bytes before the first line; empty if there are none. Everything up to these bytes is left out.
     """
 
     def __init__(self, descriptor: int, *, after: bytes = b"") -> None:

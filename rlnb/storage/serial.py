@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import SCHEMA, Json
 from rlnb.storage import files
+from rlnb.storage.fields import type_name
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = 
         try:
             values[key] = _restore(hint, value, ignore_unknown)
         except (TypeError, ValueError) as exc:
-            text, kind = reprlib.repr(value), _name(hint)
+            text, kind = reprlib.repr(value), type_name(hint)
             raise RlnbError(f"{cls.__name__}: {key}={text} is not a value of type {kind}. Correct it.") from exc
     try:
         return cls(**values)
@@ -93,11 +94,6 @@ def _hints(cls: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
         name: (hint, typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,))
         for name, hint in hints.items()
     }
-
-
-def _name(hint: Any) -> str:
-    name = hint.__name__ if isinstance(hint, type) else str(hint)
-    return name.replace("typing.", "").replace("collections.abc.", "")
 
 
 def _restore(hint: Any, value: Any, ignore_unknown: bool) -> Any:

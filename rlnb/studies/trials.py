@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.25
 """Shortest time in seconds between two looks at the running trials."""
 LOOKS_PER_S = 20
-"""Looks at a trial per second. A look takes about 4 ms of the kernel."""
+"""Most looks at trials per second, which each take some milliseconds of the kernel."""
 REPORTS = 50
 """Largest number of reports of a trial to the pruner. They are at the same iterations in every trial."""
 NEVER_STARTED = "never_started"

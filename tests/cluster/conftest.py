@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import socket
 import sys
@@ -16,7 +15,9 @@ import pytest
 import rlnb
 
 # pytest's importlib mode does not add these folders.
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "rig")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
+sys.path.insert(0, str(Path(__file__).parent))
+from fixtures import module_of, running
 
 NODES = 4
 PORTS, PROCESSES = 20, 16
@@ -42,77 +43,43 @@ def free_port(number: int) -> int:
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Any]:
     """Provide a Slurm of four nodes, one Slurm for each test process."""
-    if importlib.util.find_spec("rlnb_dask") is None:
-        pytest.skip("rlnb-dask is not installed here")
-    import slurm as rig
-
-    if lacking := rig.missing():
-        pytest.skip(f"Slurm is not installed here: {', '.join(lacking)}")
+    rig = module_of("slurm", "Slurm")
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    found = rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=free_port(number))
-    try:
-        found.up()
-        yield found
-    finally:
-        found.down()
+    with running(rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=free_port(number))) as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Provide a Slurm of two nodes with two GPUs each, beside the other one."""
-    if importlib.util.find_spec("rlnb_dask") is None:
-        pytest.skip("rlnb-dask is not installed here")
-    import slurm as rig
-
-    if lacking := rig.missing():
-        pytest.skip(f"Slurm is not installed here: {', '.join(lacking)}")
+    rig = module_of("slurm", "Slurm")
     monkeypatch.setenv("SLURM_CONF", "")  # its value afterwards is again that of the other Slurm
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    cluster = rig.Slurm(Path(f"/tmp/rlnb-slurm-gpu-{os.getpid()}"), 2, port=free_port(number), gpus=2)
-    try:
-        cluster.up()
+    folder = Path(f"/tmp/rlnb-slurm-gpu-{os.getpid()}")
+    with running(rig.Slurm(folder, 2, port=free_port(number), gpus=2)) as cluster:
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture(scope="session")
 def sge() -> Iterator[Any]:
     """Provide a Grid Engine of four slots, one for each test process."""
-    if importlib.util.find_spec("rlnb_dask") is None:
-        pytest.skip("rlnb-dask is not installed here")
-    import sge as rig
-
-    if lacking := rig.missing():
-        pytest.skip(f"Grid Engine is not installed here: {', '.join(lacking)}")
+    rig = module_of("sge", "Grid Engine")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
-    found = rig.GridEngine(Path(f"/tmp/rlnb-sge-{os.getpid()}"), port=port)
+    cluster = rig.GridEngine(Path(f"/tmp/rlnb-sge-{os.getpid()}"), port=port)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in found.env.items():
+        for name, value in cluster.env.items():
             patch.setenv(name, value)
-        try:
-            found.up()
-            yield found
-        finally:
-            found.down()
+        with running(cluster):
+            yield cluster
 
 
 @pytest.fixture(scope="session")
 def oar() -> Iterator[Any]:
     """Provide an OAR of four cores. There is one on a machine, so another test process waits for it."""
-    if importlib.util.find_spec("rlnb_dask") is None:
-        pytest.skip("rlnb-dask is not installed here")
-    import oar as rig
-
-    if lacking := rig.missing():
-        pytest.skip(f"OAR cannot run here: {', '.join(lacking)}")
-    found = rig.Oar(Path(f"/tmp/rlnb-oar-{os.getpid()}"))
-    try:
-        found.up()
-        yield found
-    finally:
-        found.down()
+    rig = module_of("oar", "OAR")
+    with running(rig.Oar(Path(f"/tmp/rlnb-oar-{os.getpid()}"))) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import module_of, running
 from runs_on_nodes import echo, wait_until
 
 import rlnb
@@ -27,25 +29,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 @pytest.fixture(scope="module")
 def accounts() -> Iterator[Any]:
     """Provide a Slurm of two nodes with accounts. The user may use each QOS except ``closed``."""
-    pytest.importorskip("rlnb_dask")
-    import slurm as rig
-    import slurm_accounts
+    rig = module_of("slurm", "Slurm with accounts", accounts=True)
+    from slurm_accounts import sacctmgr
 
-    if lacking := rig.missing(accounts=True):
-        pytest.skip(f"Slurm with accounts is not installed here: {', '.join(lacking)}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", "")  # its value afterwards is again that of another Slurm
-        cluster = rig.Slurm(Path(f"/tmp/rlnb-slurm-accounts-{os.getpid()}"), 2, port=free_port(0), accounts=True)
-        try:
-            cluster.up()
-            slurm_accounts.sacctmgr("add", "account", "robots")
+        folder, user = Path(f"/tmp/rlnb-slurm-accounts-{os.getpid()}"), getpass.getuser()
+        with running(rig.Slurm(folder, 2, port=free_port(0), accounts=True)) as cluster:
+            sacctmgr("add", "account", "robots")
             for name, limits in QOS.items():
-                slurm_accounts.sacctmgr("add", "qos", name, *(["set", *limits] if limits else []))
-            slurm_accounts.sacctmgr("add", "user", rig.getpass.getuser(), "account=robots")
-            slurm_accounts.sacctmgr("modify", "user", rig.getpass.getuser(), "set", "qos+=strict,lax")
+                sacctmgr("add", "qos", name, *(["set", *limits] if limits else []))
+            sacctmgr("add", "user", user, "account=robots")
+            sacctmgr("modify", "user", user, "set", "qos+=strict,lax")
             yield cluster
-        finally:
-            cluster.down()
 
 
 def launcher(qos: str = "normal", walltime: str = WALLTIME, **settings: Any) -> Any:

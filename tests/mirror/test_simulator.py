@@ -6,7 +6,6 @@ import importlib.util
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from far_node import interpreter, processes, until_gone
+from far_node import interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
 from rlnb.mirror import simulator as module
@@ -172,30 +171,8 @@ def test_the_card_of_a_training_comes_from_there_and_this_machine_needs_no_isaac
     rlnb.simulator().close()
 
 
-KERNEL = """
-import sys
-sys.path.insert(0, {rig!r})
-import rlnb
-from rlnb.simulation import far
-from rlnb.tasks import requests
-process = far.living(rlnb.door({place!r}, root={root!r}), {python!r}, None)
-process.request(requests.Ping())
-print(process.job.folder.path, flush=True)
-sys.stdin.read()
-"""
-
-
 def test_nothing_is_left_a_minute_after_the_kernel_was_killed(door: Any, root: Path, tmp_path: Path) -> None:
-    rig = str(Path(__file__).parents[1] / "rig" / "door")
-    program = KERNEL.format(rig=rig, place=door.place, root=door.root, python=interpreter(tmp_path))
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "RLNB_ROOT": str(root)},
-    ) as kernel:
-        assert kernel.stdout is not None
-        folder = Path(kernel.stdout.readline().decode().strip())
-        assert processes(folder)
-        kernel.kill()
+    launcher = f"rlnb.door({door.place!r}, root={door.root!r})"
+    plugin = Path(__file__).parents[1] / "rig" / "door"
+    folder = killed_kernels_job(launcher, interpreter(tmp_path), root, plugin)
     assert until_gone(folder, 60.0) < 60.0

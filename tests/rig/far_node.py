@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -66,6 +68,18 @@ if sys.argv[1:3] == ["-m", "rlnb.worker"]:
 else:
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
+KERNEL = """
+import sys
+sys.path[:0] = {folders!r}
+import rlnb
+from far_node import Node
+from rlnb.simulation import far
+from rlnb.tasks import requests
+process = far.living({launcher}, {python!r}, None)
+process.request(requests.Ping())
+print(process.job.folder.path, flush=True)
+sys.stdin.read()
+"""
 
 
 class Node(LocalLauncher):
@@ -87,6 +101,30 @@ def processes(job_dir: Path) -> list[psutil.Process]:
         if any(str(job_dir) in argument for argument in argv) and "rlnb.simulation.relay" not in argv:
             found |= {process, *process.children(recursive=True)}
     return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def killed_kernels_job(launcher: str, python: str, root: Path, *plugins: Path) -> Path:
+    """Start a kernel with a simulator in a job, and kill the kernel; return the folder of the job.
+
+    Args:
+        launcher: Expression that makes the launcher of the job.
+        python: Command of the worker's interpreter.
+        root: Folder of runs.
+        plugins: Folders with further plugins.
+    """
+    folders = [str(folder) for folder in (Path(__file__).parent, *plugins)]
+    program = KERNEL.format(folders=folders, launcher=launcher, python=python)
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "RLNB_ROOT": str(root)},
+    ) as kernel:
+        assert kernel.stdout is not None
+        job_dir = Path(kernel.stdout.readline().decode().strip())
+        assert processes(job_dir)
+        kernel.kill()
+    return job_dir
 
 
 def until_gone(job_dir: Path, within_s: float) -> float:

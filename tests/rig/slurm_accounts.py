@@ -23,7 +23,7 @@ PROGRAMS = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "mariadb-insta
 UP_S, DOWN_S = 60.0, 20.0
 """Seconds that each daemon may take to start and to stop."""
 MEMORY = Path("/dev/shm")
-"""A file system in memory. The set-up of a database waits for a disk a thousand times."""
+"""A file system in memory. On a disk, the set-up of a database waits for every write."""
 DATABASE = ("--innodb-log-file-size=4M", "--innodb-flush-log-at-trx-commit=0", "--skip-networking")
 CONF = """
 AuthType=auth/munge

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from far_node import Node, interpreter, processes, until_gone
+from far_node import Node, interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
 from rlnb.node.interactive import LINGER_S
@@ -323,30 +320,6 @@ def test_the_end_of_the_walltime_is_named_however_far_the_job_has_come(root: Pat
     far.shut_down()
 
 
-KERNEL = """
-import sys
-sys.path.insert(0, {tests!r})
-import rlnb
-from far_node import Node
-from rlnb.simulation import far
-from rlnb.tasks import requests
-process = far.living(Node(), {python!r}, None)
-process.request(requests.Ping())
-print(process.job.folder.path, flush=True)
-sys.stdin.read()
-"""
-
-
 def test_nothing_is_left_a_minute_after_the_kernel_was_killed(root: Path, tmp_path: Path) -> None:
-    program = KERNEL.format(tests=str(Path(__file__).parents[1] / "rig"), python=interpreter(tmp_path))
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "RLNB_ROOT": str(root)},
-    ) as kernel:
-        assert kernel.stdout is not None
-        job_dir = Path(kernel.stdout.readline().decode().strip())
-        assert processes(job_dir)
-        kernel.kill()
+    job_dir = killed_kernels_job("Node()", interpreter(tmp_path), root)
     assert until_gone(job_dir, 60.0) < 60.0

@@ -51,7 +51,7 @@ def test_an_equal_launcher_is_made_from_its_settings() -> None:
         ({"place": "a@b", "env": {"A": 1}}, "env={'A': 1} is not a mapping of texts"),
         ({"place": "a@b", "env": "A=b"}, "env='A=b' is not a mapping of texts"),
         ({"place": "a@b", "options": ["-p", 2222]}, r"options=\('-p', 2222\) are not texts"),
-        ({"place": "a@b", "queue": {"name": "slurm", "settings": {}}, "max_running": 1}, "those of the machine itself"),
+        ({"place": "a@b", "queue": {"name": "slurm", "settings": {}}, "max_running": 1}, "do not apply with a queue"),
     ],
 )
 def test_odd_settings_are_refused(settings: dict[str, Any], text: str) -> None:

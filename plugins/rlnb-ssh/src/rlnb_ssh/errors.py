@@ -1,4 +1,4 @@
-"""Why OpenSSH does not reach a machine, in words that name what to do."""
+"""Why OpenSSH does not reach a machine, and the fix."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def problem(place: str, python: str, code: int | None, error: str) -> Problem:
     """
     last = next((line for line in reversed(error.splitlines()) if line.strip()), "").strip()
     by_hand = f"ssh {shlex.quote(place)}"
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in error:
+        what = f"the host key of {place} is not the one that this machine knows."
+        return Problem(what=what, fix="Ask its administrator whether the key was replaced.")
     if "Host key verification failed" in error:
-        is_new = "REMOTE HOST IDENTIFICATION HAS CHANGED" in error
-        what = f"the host key of {place} is {'not the one that this machine knows' if is_new else 'unknown here'}."
-        fix = "Ask its administrator whether the key was replaced." if is_new else "compare the key that it shows."
-        return Problem(what=what, fix=fix if is_new else f"Run `{by_hand}` once, and {fix}")
+        what = f"the host key of {place} is unknown here."
+        return Problem(what=what, fix=f"Run `{by_hand}` once, and compare the key that it shows.")
     if code == SSH_FAILED and "Permission denied" in error:
         what = f"{place} does not accept a key of this user ({last})."
         return Problem(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10
 ALIVE_S, ALIVE_COUNT = 5, 3
-"""Seconds between two questions whether the connection lives, and the number of them without an answer that end it."""
+"""Seconds between two keepalive messages, and the number of unanswered ones that end the connection."""
 OPTIONS = (
     "-T",
     "-o BatchMode=yes",  # no question for a password
@@ -24,7 +24,7 @@ OPTIONS = (
     f"-o ServerAliveInterval={ALIVE_S}",
     f"-o ServerAliveCountMax={ALIVE_COUNT}",
     "-o ClearAllForwardings=yes",  # ports that the user's own configuration forwards belong to interactive sessions
-    "-o ForwardAgent=no",  # so do keys, the screen and commands, and the jobs there need none of them
+    "-o ForwardAgent=no",  # jobs need no keys, no screen and no further commands of the user either
     "-o ForwardX11=no",
     "-o RemoteCommand=none",
     "-o PermitLocalCommand=no",
@@ -127,4 +127,5 @@ def _odd(
     if isinstance(root, str) and not root.startswith(("/", "~/")):
         yield Problem(what=f"root={root!r} is not an absolute path.", fix='Use root="~/rlnb-runs".')
     if queue is not None and not (max_running is None and walltime_s is None):
-        yield Problem(what="max_running and walltime_s are those of the machine itself.", fix="Set them in the queue.")
+        what = "max_running and walltime_s do not apply with a queue."
+        yield Problem(what=what, fix="Use the walltime of the queue, such as rlnb.slurm(walltime=...).")

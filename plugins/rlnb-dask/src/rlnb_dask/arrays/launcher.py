@@ -49,7 +49,7 @@ class ArrayQueueLauncher(QueueLauncher):
         return problems
 
     def array_refusal(self, count: int) -> Problem | None:
-        """Return the reason why the queue would refuse ``count`` jobs as an array, of which it would accept one."""
+        """Return why the queue would refuse an array of ``count`` jobs, although it would accept one such job."""
         return None
 
     def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Any]]:

@@ -44,7 +44,7 @@ class SgeArrays(ArrayQueue):
         return ["qdel", array, "-t", ranges([position + 1 for position in positions])]
 
     def look(self, array: str) -> Mapping[int, str] | None:
-        """Return qstat's state of each element, such as ``"r"``, and why those in the queue wait, which is the same."""
+        """Return qstat's state of each element, such as ``"r"``, with the one reason why the waiting elements wait."""
         output = queries.ask(["qstat", "-g", "d"])
         if output is None:
             return None

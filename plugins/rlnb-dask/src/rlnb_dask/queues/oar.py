@@ -88,7 +88,7 @@ class Oar(QueueLauncher):
         return job.end if job and job.state in ENDED else None
 
     def unwanted(self, states: Sequence[str]) -> bool:
-        """Return whether a job was deleted, or ended in OAR's state for an error, which another job would meet too."""
+        """Return whether a job was deleted, or ended in OAR's error state. Another job would end like it."""
         return super().unwanted(states) or any(state.startswith(("Error", "toError", DELETED)) for state in states)
 
     def reason(self, output: str) -> str:

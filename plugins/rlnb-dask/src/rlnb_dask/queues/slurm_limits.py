@@ -1,4 +1,4 @@
-"""The limits of Slurm's accounts, QOS and partitions, which Slurm calls by name, in words.
+"""Explanations of the limits of Slurm's accounts, QOS and partitions, of which Slurm says only the names.
 
 The source of the names is https://slurm.schedmd.com/resource_limits.html.
 """
