@@ -84,7 +84,8 @@ class FarJob(SimulatorJob):
         except BaseException:
             self._connection.close()
             raise
-        threading.Thread(target=self._listen, daemon=True, name="simulator's job").start()
+        self._listener = threading.Thread(target=self._listen, daemon=True, name="simulator's job")
+        self._listener.start()
 
     def _start(self, manifest: Manifest) -> JobDir:
         """Start the job; return its folder there."""
@@ -141,9 +142,13 @@ class FarJob(SimulatorJob):
     def reason(self) -> str:
         """Return why the job has ended and the end of its log, or that there is no connection."""
         text = ""
-        with contextlib.suppress(Closed, queue.Empty):
+        try:
             self._connection.channel.send(Frame(kind="reason"))
-            text = self._reasons.get(timeout=REASON_S)
+        except Closed:
+            self._listener.join(REASON_S)  # which asks the command why it has ended
+        else:
+            with contextlib.suppress(queue.Empty):
+                text = self._reasons.get(timeout=REASON_S)
         self._over = True
         self._connection.close()
         return text or (

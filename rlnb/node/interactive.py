@@ -33,7 +33,7 @@ from rlnb.storage import files
 from rlnb.version import __version__
 
 FIRST_S = 45.0
-"""Seconds for which the job waits for its kernel, which may see the record of the address late."""
+"""Seconds for which the job waits for its kernel first to connect. The kernel may see the address late."""
 LINGER_S = 20.0
 """Seconds without a connection after which the kernel counts as gone."""
 POLL_S = 1.0
@@ -150,6 +150,7 @@ class InteractiveJob:
             await reader.read()
         finally:
             self._holds -= 1
+            self._leave_s = time.monotonic() + LINGER_S
 
     async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool) -> None:
         """Keep a living simulator for a connection."""
@@ -181,6 +182,7 @@ class InteractiveJob:
             self._simulators.discard(writer)
             del self._calls[writer]
             self._used_s = time.monotonic()
+            self._leave_s = self._used_s + LINGER_S
             await _end(agent)
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -22,10 +22,13 @@ def settings(key: Path, *, server: bool, lax: bool) -> ssl.SSLContext:
     return context
 
 
-def answer(server_key: Path, client_key: Path, lax: str = "") -> bytes:
-    """Return what a server that echoes answers to a client."""
+def answer(
+    server_key: Path, client_key: Path, lax: str = "", newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
+) -> bytes:
+    """Return what a server that echoes answers to a client, which speaks TLS up to a version."""
     server = settings(server_key, server=True, lax=lax == "server")
     client = settings(client_key, server=False, lax=lax == "client")
+    client.minimum_version, client.maximum_version = ssl.TLSVersion.TLSv1_2, newest
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -69,6 +72,24 @@ def test_the_kernel_refuses_another_job_even_one_that_accepts_every_kernel(keys:
 def test_the_job_refuses_another_kernel_even_one_that_accepts_every_job(keys: tuple[Path, Path]) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError)):  # with TLS 1.3, when the client reads
         answer(*keys, lax="client")
+
+
+def test_an_older_version_of_tls_is_refused(keys: tuple[Path, Path]) -> None:
+    with pytest.raises(ssl.SSLError, match=r"(?i)version"):
+        answer(keys[0], keys[0], newest=ssl.TLSVersion.TLSv1_2)
+    assert tls.context(keys[0], server=False).minimum_version == ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux names the options like this")
+def test_tcp_looks_for_a_peer_that_is_gone() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as connection,
+    ):
+        tls.watch(connection)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        assert [connection.getsockopt(socket.IPPROTO_TCP, name) for name in names] == [3, 2, 3, 9000]
 
 
 def test_a_key_that_others_can_read_or_that_belongs_to_another_user_is_refused(keys: tuple[Path, Path]) -> None:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(DOOR.parent))
 def door(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Provide a launcher whose runs live in another folder, in this process and in those that it starts."""
     monkeypatch.syspath_prepend(str(DOOR))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(DOOR), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", str(DOOR), prepend=os.pathsep if os.environ.get("PYTHONPATH") else None)
     registry.cache_clear()
     place = tmp_path / "door"
     place.mkdir()

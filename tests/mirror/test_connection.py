@@ -57,6 +57,21 @@ def test_an_end_that_fails_ends_without_a_crash() -> None:
         assert (connection.code, connection.error) == (1, "")
 
 
+def test_an_interrupt_of_this_process_does_not_reach_the_command() -> None:
+    with Connection(["sleep", "600"]) as connection:
+        assert os.getsid(connection._process.pid) != os.getsid(0)
+
+
+def test_what_a_plugin_of_the_other_machine_prints_is_no_frame() -> None:
+    program = (
+        "import os, sys; from rlnb.mirror.__main__ import channel; from rlnb.mirror.frames import Frame; "
+        "to = channel(); print('hello', flush=True); os.system('echo hello'); to.send(Frame(kind='answer'))"
+    )
+    with Connection([sys.executable, "-c", program]) as connection:
+        assert connection.answer(Frame(kind="check"), 30.0) == Frame(kind="answer")
+        assert connection.error == "hello\nhello"
+
+
 def test_a_command_that_does_not_end_is_killed() -> None:
     with Connection(["sh", "-c", "trap '' TERM; exec sleep 600"]) as connection:
         assert connection.answer(Frame(kind="check"), 0.1) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,17 @@ import pytest
 
 import rlnb
 from rlnb.mirror import far as module
+from rlnb.mirror import tree
 from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import Channel, Closed, Frame
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
-from rlnb.spec import Job, Manifest, Result, Task
+from rlnb.spec import Job, Library, Manifest, Result, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
+JOB = Job(kind="train")
 MANIFEST = Manifest(
     run_id="run", created="2026-01-01T00:00:00.000+00:00", task=Task(id="Echo"), library="echo", max_iterations=1
 )
@@ -171,6 +174,72 @@ def test_a_training_that_goes_on_already_is_not_continued_twice(tmp_path: Path, 
     assert not (run.jobs_folder / "2-train").exists()
 
 
+@pytest.mark.parametrize("name", ["../../other", "..", "a/b", ""])
+def test_a_job_has_the_name_of_a_folder_of_its_run(tmp_path: Path, run: RunDir, name: str) -> None:
+    start = Frame(kind="start", path=name, data=to_json(Job(kind="train")))
+    (refused,) = [frame for frame in serve(tmp_path, start).sent if frame.kind == "refused"]
+    assert refused.data["error"] == f"{name!r} is not the name of a job."
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(rlnb.RlnbError, match="is not the name of a job"):
+        serve(tmp_path, Frame(kind="cancel", path=name))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_weights_are_those_that_were_copied_for_the_job(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    job = Job(kind="train", options={"init_from": "init/../../other.pt", "checkpoint": "logs/model_4.json"})
+    serve(root, Frame(kind="start", path="0-train", data=to_json(job)))
+    folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
+    assert (files.read_json(folder.job) or {})["options"] == dict(job.options)
+
+
+def test_a_training_has_one_successor_there_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    following = Job(kind="train", after="0-train")
+    serve(root, *(Frame(kind="start", path=f"{n}-train", data=to_json(job)) for n, job in enumerate((JOB, following))))
+    assert JobDir(root / "runs" / "run" / "jobs" / "0-train").successor_name() == "1-train"
+
+
+def test_an_interrupted_training_that_goes_on_is_not_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    serve(root, Frame(kind="start", path="0-train", data=to_json(JOB)))
+    folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
+    files.write_once(folder.result, Result(outcome="failed", values={"interrupted": True}))
+    for lives in (True, False):
+        monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir, lives=lives: lives)
+        (entry,) = serve(root).sent[-1].data.values()
+        assert entry["over"] is not lives  # type: ignore[index, call-overload]
+
+
+def test_a_job_is_over_once_everything_of_it_was_sent(tmp_path: Path, run: RunDir, monkeypatch: Any) -> None:
+    job, scan = JobDir(run.jobs_folder / "0-train"), tree.scan
+    job.path.mkdir()
+
+    def scan_before_the_end(run: RunDir, library: Library) -> dict[str, tree.Entry]:
+        entries = scan(run, library)
+        files.write_once(job.result, Result(outcome="completed"))
+        return entries
+
+    monkeypatch.setattr(tree, "scan", scan_before_the_end)
+    assert serve(tmp_path).sent[-1].data == {"0-train": {"state": "created", "over": False, "waits": ""}}
+    sent = serve(tmp_path).sent
+    assert [frame.path for frame in sent if frame.kind == "once"] == ["jobs/0-train/result.json"]
+    assert sent[-1].data["0-train"]["over"] is True  # type: ignore[index, call-overload]
+
+
+def test_a_record_that_is_written_once_is_sent_once(tmp_path: Path, run: RunDir) -> None:
+    job = JobDir(run.jobs_folder / "0-train")
+    job.path.mkdir()
+    files.write_once(job.started, {})
+    assert serve(tmp_path).paths("once") == ["jobs/0-train/started.json"]
+    assert serve(tmp_path, have={"jobs/0-train/started.json": [0, 5, ""]}).paths("once") == []
+
+
+def test_a_mark_that_is_gone_is_gone_here_too(tmp_path: Path, run: RunDir) -> None:
+    have = {"jobs/0-train/node0.silent": [0, 5, ""], "jobs/0-train/evaluation.json": [2, 5, ""]}
+    assert serve(tmp_path, have=have).paths("gone") == ["jobs/0-train/node0.silent"]
+
+
 def test_the_script_of_a_run_is_its_copy(tmp_path: Path) -> None:
     serve(tmp_path, manifest=dataclasses.replace(MANIFEST, script=("/home/anna/train.py", "--fast")))
     manifest = files.read_json(tmp_path / "runs" / "run" / "manifest.json") or {}
@@ -190,6 +259,9 @@ def test_a_file_is_sent_from_where_the_other_end_has_it(tmp_path: Path) -> None:
     for path in ("../model.pt", "/etc/passwd"):
         with pytest.raises(rlnb.RlnbError, match="not a path below"):
             send_file(channel, run, Frame(kind="fetch", path=path))
+    (tmp_path / "device.pt").symlink_to(os.devnull)
+    with pytest.raises(rlnb.RlnbError, match="is not a regular file"):
+        send_file(channel, run, Frame(kind="fetch", path="device.pt"))
 
 
 def test_the_end_of_a_silent_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

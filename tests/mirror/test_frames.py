@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import pytest
 
+from rlnb.mirror import frames
 from rlnb.mirror.frames import BEGIN, CHUNK, Channel, Closed, Frame
 
 
@@ -59,6 +60,17 @@ def test_what_is_no_frame_ends_the_connection(content: bytes, error: str) -> Non
     for _ in range(2):
         with pytest.raises(Closed, match=error):
             channel.receive(5.0)
+
+
+def test_neither_noise_nor_the_head_of_a_frame_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MOST_NOISE", 100)
+    ping = b'{"kind": "ping", "size": 0}\n'
+    assert reading(b"x" * 50 + BEGIN + ping, BEGIN).receive(5.0) == Frame(kind="ping")
+    with pytest.raises(Closed, match=r"^x{101}$"):
+        reading(b"x" * 150 + BEGIN + ping, BEGIN).receive(5.0)
+    monkeypatch.setattr(frames, "MOST_HEAD", 20)
+    with pytest.raises(Closed, match="the stream has ended"):
+        reading(ping).receive(5.0)
 
 
 def test_output_without_frames_is_the_reason_of_the_end() -> None:

@@ -17,6 +17,7 @@ from rlnb.mirror.frames import Channel, Frame
 from rlnb.records.layout import JobDir
 from rlnb.settings import Root
 from rlnb.simulation.job import manifest_of
+from rlnb.storage import files
 
 WAIT_S = 60.0
 
@@ -41,6 +42,8 @@ def test_a_silent_kernel_is_gone_and_its_job_ends(root: Path, tmp_path: Path, mo
     assert started is not None
     folder = JobDir(Path(str(started.data["folder"])))
     assert folder.path.is_relative_to(tmp_path / "far" / "simulators")
+    argv = (files.read_json(folder.command) or {})["argv"]
+    assert "--idle=600.0" in argv  # type: ignore[operator]
     assert channel.receive(WAIT_S) == Frame(kind="state", data={"name": "local", "ended": False})
     thread.join(WAIT_S)
     assert not thread.is_alive()

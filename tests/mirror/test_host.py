@@ -16,8 +16,9 @@ from rlnb.mirror import host as module
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.host import Host, lock
 from rlnb.mirror.launcher import is_locked
-from rlnb.records.layout import RunDir
-from rlnb.spec import Command, Manifest, Task
+from rlnb.records import remote
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.spec import Command, Job, Manifest, Task
 from rlnb.storage import files
 
 WAIT_S = 60.0
@@ -163,6 +164,36 @@ def test_an_end_that_fails_at_its_start_is_tried_less_and_less_often(
     host.run()
     assert [pause_s for pause_s, _ in reasons] == [0.1, 0.2, 0.4]
     assert all("Not a directory" in why or "File exists" in why for _, why in reasons), reasons
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"), [(["sleep", "60"], "it does not answer"), (["/none/ssh"], "No such file or directory")]
+)
+def test_an_end_that_says_nothing_gets_no_job_and_is_tried_with_longer_and_longer_pauses(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], why: str
+) -> None:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo"))
+    job = run.next_job("train", lambda name: {"job.json": Job(kind="train"), "command.json": Command(argv=("x",))})
+    files.write_once(remote.order(job), Job(kind="train"))
+    monkeypatch.setattr(type(door), "argv", lambda self: argv)
+    for name, value_s in {"HELLO_S": 0.5, "FIRST_PAUSE_S": 0.1, "LONGEST_PAUSE_S": 0.3}.items():
+        monkeypatch.setattr(module, name, value_s)
+    host, reasons = Host(run, door), []
+    wait = Host._wait
+
+    def wait_and_look(self: Host) -> None:
+        wait(self)
+        reasons.append((self._pause_s, self._why))
+        if len(reasons) == 2:
+            job.path.rename(tmp_path / "removed")
+
+    monkeypatch.setattr(Host, "_wait", wait_and_look)
+    host.run()
+    assert [pause_s for pause_s, _ in reasons] == [0.2, 0.3]
+    assert all(why in reason for _, reason in reasons), reasons
+    assert not remote.sent(JobDir(tmp_path / "removed")).exists()
 
 
 def test_one_process_mirrors_a_run(tmp_path: Path) -> None:

@@ -98,6 +98,23 @@ def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_p
     assert door.alive(handle, job.path) is False
 
 
+def test_a_mirror_is_independent_of_the_notebook_and_its_folder(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "logging.py").write_text("raise ValueError('a file of the user')")
+    monkeypatch.chdir(tmp_path / "notebooks")
+    run = RunDir(tmp_path / "runs" / "r1")
+    job = JobDir(run.jobs_folder / "0-train")
+    job.path.mkdir(parents=True)
+    files.write_once(run.manifest, dataclasses.replace(MANIFEST, launcher="local"))
+    assert door.alive({"host": socket.gethostname()}, job.path) is True
+    _, mirror = door._started[run.path]
+    assert os.getsid(mirror.pid) != os.getsid(0), "an interrupt of the kernel does not reach it"
+    assert mirror.wait(60) == 1
+    assert "is not a run of another machine" in (job.path / remote.LOG).read_text()
+
+
 def test_a_run_goes_on_when_this_machine_has_a_new_name(door: Any) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.02}, launcher=door)
     while run.state != "running":
@@ -131,6 +148,11 @@ def test_a_mirror_that_crashes_again_and_again_says_why(door: Any, tmp_path: Pat
     mirror = door._started[tmp_path / "runs" / "r1"]
     assert door.alive({"host": socket.gethostname()}, job.path) is True
     assert door._started[tmp_path / "runs" / "r1"] is mirror, "not before a minute has passed"
+    job.waits.unlink()
+    with lock(RunDir(tmp_path / "runs" / "r1")) as ours:
+        assert ours
+        assert door.alive({"host": socket.gethostname()}, job.path) is True
+    assert waits.read(job) is None, "a mirror is at work"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")

@@ -138,27 +138,43 @@ def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path:
     here, channel, job = near(run), Sent(), run.jobs()[0]
     run.source.mkdir()
     (run.source / "task.py").write_text("x = 1")
+    (run.source / "empty.py").touch()
     weights = tmp_path / "model_7.pt"
     weights.write_bytes(b"w" * 10)
     order(job, init_from=str(weights), trust=True)
     here.send(channel)  # type: ignore[arg-type]
-    assert [(frame.kind, frame.path) for frame in channel] == [
-        ("put", "source/task.py"),
-        ("put", "init/0-train/init_from-model_7.pt"),
+    *puts, start = [(frame.kind, frame.path) for frame in channel]
+    assert (sorted(puts), start) == (
+        [("put", name) for name in ("init/0-train/init_from-model_7.pt", "source/empty.py", "source/task.py")],
         ("start", "0-train"),
-    ]
+    )
     assert channel[-1].data["options"] == {"init_from": "init/0-train/init_from-model_7.pt", "trust": True}
     assert files.there(remote.sent(job))
     channel.clear()
     here.send(channel)  # type: ignore[arg-type]
     assert not channel, "once"
-    for state, kinds in {"running": [], "created": ["put", "put", "start"]}.items():
+    for state, kinds in {"running": [], "created": ["put", "put", "put", "start"]}.items():
         here.begin()
         here.send(channel)  # type: ignore[arg-type]
         assert not channel, "the other machine has not said which jobs it has"
         here.receive(Frame(kind="states", data={"0-train": {"state": state}}))
         here.send(channel)  # type: ignore[arg-type]
         assert [frame.kind for frame in channel] == kinds, "only if an earlier connection has ended too early"
+    (job.path / "node0.log").touch()
+    here.send(channel)  # type: ignore[arg-type]
+    assert len(channel) == len(kinds), "a file in the folder of the job is no reason to send it again"
+
+
+def test_an_evaluation_goes_without_the_source_and_the_checkpoint_that_are_there(run: RunDir) -> None:
+    here, channel = near(run), Sent()
+    run.source.mkdir()
+    (run.source / "task.py").write_text("x = 1")
+    files.write_once(remote.sent(run.jobs()[0]), {})
+    job = run.next_job("evaluate", lambda name: {JOB: Job(kind="evaluate"), COMMAND: Command(argv=("x",))})
+    files.write_once(remote.order(job), Job(kind="evaluate", options={"checkpoint": "logs/model_4.pt"}))
+    here.send(channel)  # type: ignore[arg-type]
+    assert [(frame.kind, frame.path) for frame in channel] == [("start", "1-evaluate")]
+    assert channel[0].data["options"] == {"checkpoint": "logs/model_4.pt"}
 
 
 def test_a_cancellation_and_a_request_for_pictures_go_once(run: RunDir) -> None:
@@ -192,6 +208,20 @@ def test_a_job_that_was_cancelled_before_it_arrived_does_not_start(run: RunDir) 
     assert not here.open_jobs()
 
 
+def test_only_a_job_that_has_not_left_is_cancelled_here(run: RunDir) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    here.send(channel)  # type: ignore[arg-type]
+    other = run.next_job("train", lambda name: {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))})
+    order(other)
+    for cancelled in (job, other):
+        files.write_once(cancelled.cancel, {"save_s": 2.0})
+    here.end_unsent()
+    assert here.open_jobs() == [job]
+    channel.clear()
+    here.send(channel)  # type: ignore[arg-type]
+    assert [(frame.kind, frame.path, frame.data) for frame in channel] == [("cancel", "0-train", {"save_s": 2.0})]
+
+
 def test_weights_that_are_gone_end_the_job(run: RunDir) -> None:
     here, channel, job = near(run), Sent(), run.jobs()[0]
     order(job, init_from="/none/model.pt")
@@ -217,10 +247,12 @@ def test_the_states_there_say_why_a_job_waits_and_that_it_is_over(run: RunDir) -
 
 def test_a_job_that_was_refused_there_has_failed(run: RunDir) -> None:
     here, job = near(run), run.jobs()[0]
+    other = run.next_job("train", lambda name: {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))})
     here.receive(Frame(kind="refused", path="0-train", data={"error": "No RL library named 'x'."}))
     result = here.hosted(job).result
     assert result is not None
     assert (result.outcome, result.error) == ("failed", "No RL library named 'x'.")
+    assert here.open_jobs() == [other]
 
 
 def test_a_job_that_began_there_is_a_job_here(run: RunDir) -> None:

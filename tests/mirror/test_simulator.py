@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -123,6 +124,53 @@ def test_without_the_connection_the_job_ends_and_the_next_request_starts_another
     assert again.job is not living.job
 
 
+def test_the_end_of_a_connection_is_explained_at_once(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = door.simulator_job(interpreter(tmp_path), None)
+    problem = type(door).problem
+
+    def slow_problem(self: Any, code: int | None, error: str) -> rlnb.Problem:
+        time.sleep(1.0)  # a busy machine, on which the kernel has seen the end before
+        return problem(self, code, error)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(type(door), "problem", slow_problem)
+    (connection,) = connections()
+    connection.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):  # the kernel may have read its status already
+        while connection.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+    assert "so the living simulator there ends: status -9" in job.reason()
+    until_gone(job.folder.path, WAIT_S)
+
+
+def test_a_start_that_fails_leaves_no_connection(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "START_S", 0.0)
+    with pytest.raises(rlnb.RlnbError, match="did not start the simulator's job"):
+        door.simulator_job(interpreter(tmp_path), None)
+    assert not connections()
+    until_gone(Path(door.root) / "simulators", WAIT_S)
+
+
+FAR = """
+import sys
+from rlnb.mirror import __main__, holder
+holder.SILENT_S = 4.0
+sys.exit(__main__.main())
+"""
+
+
+def test_a_kernel_that_requests_nothing_is_heard(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PING_S", 0.5)
+    (tmp_path / "far.py").write_text(FAR)
+    other: Any = rlnb.make_launcher("door", {**door.settings, "python": f"{sys.executable} {tmp_path / 'far.py'}"})
+    job = other.simulator_job(interpreter(tmp_path), None)
+    time.sleep(6.0)
+    assert not job.ended
+    job.end()
+    until_gone(job.folder.path, WAIT_S)
+
+
 def test_a_connection_that_hangs_is_given_up(
     living: SimulatorProcess, door: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +200,10 @@ def test_every_obstacle_is_named_before_anything_is_started(door: Any, tmp_path:
     queue = {"name": "local", "settings": {"max_running": 1, "walltime_s": None}}
     other: Any = rlnb.make_launcher("door", {**door.settings, "root": str(tmp_path / "other"), "queue": queue})
     other_job = other.simulator_job(interpreter(tmp_path), None)
-    assert other_job.name.startswith(f"door {door.place}")
+    deadline = time.monotonic() + WAIT_S
+    while other_job.name != f"door {door.place}, local":
+        assert time.monotonic() < deadline, other_job.name
+        time.sleep(0.1)
     other_job.end()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -51,6 +52,8 @@ WAYS = {
     "logs/../../x": None,
     "/etc/passwd": None,
     "logs//x": None,
+    "logs/a\nb.yaml": None,
+    "logs\\b.yaml": None,
     "": None,
 }
 
@@ -95,6 +98,13 @@ def test_the_result_of_a_job_travels_as_long_as_it_can_be_read(tmp_path: Path) -
     entries = tree.scan(RunDir(tmp_path), LIBRARY)
     ways = {path.rpartition("/")[2]: entry.way for path, entry in entries.items()}
     assert ways == {"result.json": "once", "evaluation.json": "list"}
+
+
+def test_a_digest_is_that_of_the_bytes_before_a_position(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(b"first" + b"x" * tree.DIGEST_BYTES + b"later")
+    assert tree.digest(path, 5) == hashlib.sha256(b"first").hexdigest()
+    assert tree.digest(path, 5 + tree.DIGEST_BYTES) == hashlib.sha256(b"x" * tree.DIGEST_BYTES).hexdigest()
 
 
 def test_the_parts_of_a_file_are_those_between_two_positions() -> None:

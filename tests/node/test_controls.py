@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rlnb.node.controls import Controls
@@ -59,7 +60,13 @@ def test_an_interrupt_the_stacks_and_the_memory_are_those_of_the_worker(
 
 
 def test_a_process_that_is_not_below_the_agent_gets_no_signal(tmp_path: Path) -> None:
+    program = "from subprocess import *; print(Popen(['sleep', '60'], stdout=DEVNULL, start_new_session=True).pid)"
+    answer = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60)
+    other = psutil.Process(int(answer.stdout))
     controls = Controls(tmp_path / "log")
-    controls.note(b'{"ready": true, "pid": 1}')
+    controls.note(b'{"ready": true, "pid": %d}' % other.pid)
     assert controls.answer("interrupt") is None
     assert controls.answer("stacks") == {"stacks": "", "end_bytes": 0}
+    with pytest.raises(psutil.TimeoutExpired):
+        other.wait(0.5)
+    other.kill()

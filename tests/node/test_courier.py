@@ -67,7 +67,9 @@ def test_the_module_of_a_task_is_no_parcel_and_stays(courier: Courier) -> None:
     assert json.loads(courier.answer(line))["value"]["source"] == "/home/me/tasks/lift.py"
 
 
-@pytest.mark.parametrize("payload", [{"job_dir": "/nope"}, {"policy": {"run": "/nope"}}, {"run": "/nope"}])
+@pytest.mark.parametrize(
+    "payload", [{"job_dir": "/nope"}, {"policy": {"run": "/nope"}}, {"run": "/nope"}, {"flight": "/nope"}]
+)
 def test_a_run_that_the_node_does_not_see_is_named(courier: Courier, payload: dict[str, Any]) -> None:
     with pytest.raises(FileNotFoundError, match=r"^/nope$"):
         courier.translate(payload)

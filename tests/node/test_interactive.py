@@ -7,7 +7,9 @@ import contextlib
 import json
 import math
 import socket
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,11 +60,26 @@ def test_a_sender_waits_while_its_data_is_not_read_and_the_first_line_is_short(t
         while not JobDir(tmp_path).address.exists():
             await asyncio.sleep(0.05)
         port = json.loads(JobDir(tmp_path).address.read_text())["port"]
+        with pytest.raises(ConnectionRefusedError):  # at another address of this machine
+            socket.create_connection(("127.0.0.2", port), timeout=20)
         assert await asyncio.wait_for(asyncio.to_thread(send, port), 15.0) == b"", "the job closes the connection"
         job._stop()
         await serving
 
     asyncio.run(run())
+
+
+def test_a_job_goes_on_while_a_request_has_no_answer_or_its_kernel_lives(tmp_path: Path) -> None:
+    job = InteractiveJob(JobDir(tmp_path), ["python"], 600.0, loopback=True)
+    writer: Any = "of the simulator"
+    for calls, idle in ({1}, False), (set[int](), True):
+        job._calls[writer] = calls
+        job._used_s = time.monotonic() - 601.0
+        assert job._reason().startswith("The living simulator was not used for 600 s") is idle
+    job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+    for holds, gone in (1, False), (0, True):
+        job._holds, job._leave_s = holds, time.monotonic() - 1.0
+        assert job._reason() == ("The kernel of the living simulator is gone." if gone else "")
 
 
 def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(

@@ -300,7 +300,7 @@ def test_the_end_of_the_walltime_is_announced(root: Path, tmp_path: Path, caplog
     process.request(requests.Ping())
     assert process.job is not None
     deadline = time.monotonic() + 10.0
-    while "with the walltime of its job (in " not in caplog.text:
+    while "with the walltime of its job." not in caplog.text:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert " until " in str(process.job)

@@ -17,7 +17,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.simulation import job as jobs
 from rlnb.simulation.job import SharedJob, job_of, key_of
-from rlnb.spec import Command
+from rlnb.spec import Command, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.messages import Hosted
@@ -50,6 +50,30 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     assert job.folder.path.stat().st_mode & 0o777 == 0o700, "no one else may replace the key or the address"
     assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
     job.end()
+
+
+def test_a_job_of_a_cluster_listens_for_other_machines_and_may_be_idle_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rlnb_dask")
+    monkeypatch.setattr(rlnb.options, "warm_idle_s", None)
+    launcher = rlnb.slurm(walltime="01:00:00")
+    command = jobs._command(jobs.manifest_of(launcher, None, None), launcher, JobDir(tmp_path))
+    assert "--loopback" not in command.argv
+    assert "--idle=inf" in command.argv
+
+
+def test_a_job_leaves_its_queue_unless_it_has_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
+    cancelled: list[Path] = []
+    monkeypatch.setattr(Idle, "cancel", lambda self, handle, job_dir: cancelled.append(job_dir))
+    for ended in (False, True):
+        job = SharedJob(Idle(), None, None)
+        if ended:
+            files.write_once(job.folder.result, Result(outcome="completed"))
+        job.end()
+        assert (job.folder.path in cancelled) is not ended
+        assert job.folder.cancel.exists() is not ended
 
 
 def test_a_launcher_of_another_machine_that_cannot_hold_a_simulator_is_refused(root: Path) -> None:
@@ -90,6 +114,13 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     job.end()
     assert not job.folder.key.exists()
     assert job.folder.cancel.exists()
+    caplog.clear()
+    over = SharedJob(Idle(), None, None)
+    files.write_once(over.folder.result, Result(outcome="completed"))
+    over.note(Hosted(host="node3", ends_s=time.time() + jobs.ANNOUNCED_S))
+    time.sleep(0.5)
+    assert not caplog.messages, "it has ended already"
+    over.end()
 
 
 def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_with_the_job(
@@ -142,6 +173,7 @@ def test_equal_launchers_share_a_job_and_others_do_not() -> None:
     assert key_of(Node(), None, None) == key_of(Node(), None, None)
     assert key_of(Node(), None, None) != key_of(Node(walltime_s=5.0), None, None)
     assert key_of(Node(), None, None) != key_of(Node(), "python", None)
+    assert key_of(Node(), None, None) != key_of(Node(), None, "/assets")
 
 
 def test_old_jobs_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
