@@ -41,6 +41,11 @@ from .plugins import make_launcher as make_launcher
 from .records.alerts import Alert as Alert
 from .records.evaluation import Evaluation as Evaluation
 from .records.flight import Flight as Flight
+from .registration.library import Library as Library
+from .registration.plugin_types import AssetPack as AssetPack
+from .registration.plugin_types import LauncherType as LauncherType
+from .registration.plugin_types import Panel as Panel
+from .registration.plugin_types import QueueTable as QueueTable
 from .reports.report import report as report
 from .run.catalog import Catalog as Catalog
 from .run.find import get_run as get_run
@@ -63,13 +68,8 @@ from .simulation.replay import replay as replay
 from .simulation.tuner import Tuner as Tuner
 from .simulation.tuner import tune as tune
 from .spec import ENDED as ENDED
-from .spec import AssetPack as AssetPack
 from .spec import Command as Command
-from .spec import LauncherType as LauncherType
-from .spec import Library as Library
 from .spec import Manifest as Manifest
-from .spec import Panel as Panel
-from .spec import QueueTable as QueueTable
 from .spec import Resources as Resources
 from .spec import Result as Result
 from .spec import Task as Task

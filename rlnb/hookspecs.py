@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from rlnb import Run
     from rlnb.errors import Problem
-    from rlnb.spec import AssetPack, Command, LauncherType, Library, Manifest, Panel, Result, Task
+    from rlnb.registration.library import Library
+    from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
+    from rlnb.spec import Command, Manifest, Result, Task
 
 hookspec = pluggy.HookspecMarker("rlnb")
 hookimpl = pluggy.HookimplMarker("rlnb")

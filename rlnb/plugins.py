@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
 from rlnb.hooks.registry import registered
-from rlnb.spec import AssetPack, Json, LauncherType, Library, Manifest, Task
+from rlnb.registration.library import Library
+from rlnb.registration.plugin_types import AssetPack, LauncherType
+from rlnb.spec import Json, Manifest, Task
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher

@@ -39,7 +39,6 @@ NOUNS = [
     rlnb.Result(outcome="failed", error="no", exit_code=-9, values={"onnx": "exports/policy.onnx"}),
     Job(kind="evaluate", options={"episodes": 100}),
     Started(hosts=("a",), devices=("cpu", "cpu"), world_size=2, num_envs=4, horizon=16, frames_per_step=64.0),
-    rlnb.Library(name="echo", backend="rlnb_echo.backend:Echo", metrics={"reward": "Train/mean_reward"}),
 ]
 
 

@@ -13,7 +13,8 @@ from rlnb.hooks.calls import call
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
-    from rlnb.spec import Json, Panel
+    from rlnb.registration.plugin_types import Panel
+    from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,9 @@ from pluggy import HookImpl
 
 from rlnb.errors import InterruptedRequest, Problem
 from rlnb.hooks.plugin import HookError, Plugin, cause_of
-from rlnb.spec import AssetPack, Command, LauncherType, Library, Panel, Task
+from rlnb.registration.library import Library
+from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
+from rlnb.spec import Command, Task
 from rlnb.storage.fields import wrong_fields
 
 LISTS: Mapping[str, type] = types.MappingProxyType(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rlnb.errors import unknown
 from rlnb.metrics.events import Column, EventReader, Scalar
-from rlnb.spec import SYSTEM, Library
+from rlnb.registration.library import Library
+from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
     import numpy as np

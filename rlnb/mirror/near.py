@@ -17,8 +17,9 @@ from rlnb.mirror.part import Part, write_at
 from rlnb.records import remote
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
+from rlnb.registration.library import Library
 from rlnb.run.hosted_job import HostedJob
-from rlnb.spec import Job, Json, Library
+from rlnb.spec import Job, Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.storage.walk import files_below

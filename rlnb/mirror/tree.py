@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, TypeAlias
 from rlnb.errors import RlnbError
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir, is_match
-from rlnb.spec import Library
+from rlnb.registration.library import Library
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
 

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from rlnb.errors import RlnbError, refuse_other_than_text
 from rlnb.metrics.metrics import Metrics
-from rlnb.spec import Library, Started
+from rlnb.registration.library import Library
+from rlnb.spec import Started
 from rlnb.storage import files
 
 logger = logging.getLogger(__name__)

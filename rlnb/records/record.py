@@ -21,7 +21,8 @@ from rlnb.records.refusals import refusals_of
 from rlnb.records.restarts import Restart
 from rlnb.records.submission import Submission
 from rlnb.records.waits import Waits
-from rlnb.spec import ENDED, Job, Json, Library, Manifest, Result, Started, State
+from rlnb.registration.library import Library
+from rlnb.spec import ENDED, Job, Json, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json

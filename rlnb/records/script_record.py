@@ -7,7 +7,7 @@ from rlnb.metrics.metrics import Metrics, Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
-from rlnb.spec import Library
+from rlnb.registration.library import Library
 from rlnb.storage.walk import files_below
 
 

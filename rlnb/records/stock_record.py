@@ -18,7 +18,8 @@ from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
-from rlnb.spec import Library, Manifest, State
+from rlnb.registration.library import Library
+from rlnb.spec import Manifest, State
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json

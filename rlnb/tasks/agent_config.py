@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rlnb.errors import RlnbError
-from rlnb.spec import Json, Library, Manifest
+from rlnb.registration.library import Library
+from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.scalars import builtin
 from rlnb.tasks import yaml_file

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from rlnb.errors import CheckError, Problem, did_you_mean
-from rlnb.spec import Json, Library, Manifest, Task
+from rlnb.registration.library import Library
+from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import launcher_args
 from rlnb.tasks.card import AgentCard, Fields, Kind, TaskCard
 

@@ -16,10 +16,11 @@ from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_numb
 from rlnb.hooks.calls import call
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
+from rlnb.registration.library import Library
 from rlnb.settings import Root
 from rlnb.simulation import far
 from rlnb.simulation.agent import names_for
-from rlnb.spec import Json, Library, Manifest
+from rlnb.spec import Json, Manifest
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides

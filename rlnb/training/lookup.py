@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from rlnb import plugins
 from rlnb.errors import Problem, RlnbError, unknown
+from rlnb.registration.library import Library
 from rlnb.settings import Root
 from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import card_of
-from rlnb.spec import Library, Task
+from rlnb.spec import Task
 from rlnb.tasks.card import FIRST_LIBRARY, AgentCard, TaskCard
 
 

@@ -17,9 +17,10 @@ from rlnb.mirror import tree
 from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import Channel, Closed, Frame
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.registration.library import Library
 from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
-from rlnb.spec import Job, Library, Manifest, Result, Task
+from rlnb.spec import Job, Manifest, Result, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 

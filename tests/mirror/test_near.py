@@ -16,7 +16,8 @@ from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.near import Near
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
-from rlnb.spec import Command, Job, Library, Manifest, Task
+from rlnb.registration.library import Library
+from rlnb.spec import Command, Job, Manifest, Task
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 

@@ -11,7 +11,7 @@ import pytest
 from rlnb import plugins
 from rlnb.mirror import tree
 from rlnb.records.layout import RunDir
-from rlnb.spec import Library
+from rlnb.registration.library import Library
 from rlnb.storage import files
 
 LIBRARY = Library(name="any", backend="")

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import pytest
 
 from rlnb.errors import Problem
-from rlnb.spec import AssetPack, Command, LauncherType, Library, Panel, Task
+from rlnb.registration.library import Library
+from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
+from rlnb.spec import Command, Task
 from rlnb.storage.fields import wrong_fields
 
 

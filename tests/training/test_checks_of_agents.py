@@ -9,8 +9,9 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.registration.library import Library
 from rlnb.simulation.agent import agent_of
-from rlnb.spec import Library, Manifest, Resources, Task
+from rlnb.spec import Manifest, Resources, Task
 from rlnb.tasks import overrides
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks

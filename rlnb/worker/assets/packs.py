@@ -25,7 +25,7 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.spec import AssetPack
+from rlnb.registration.plugin_types import AssetPack
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.storage.installation import install_line

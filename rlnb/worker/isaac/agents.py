@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from rlnb import plugins
 from rlnb.errors import RlnbError, unknown
-from rlnb.spec import Library, Task
+from rlnb.registration.library import Library
+from rlnb.spec import Task
 from rlnb.tasks.agent_config import SUFFIX, libraries_of, read_agent
 from rlnb.tasks.card import FIRST_LIBRARY, GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors

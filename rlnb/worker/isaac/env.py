@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.hooks.calls import require
-from rlnb.spec import Library, Manifest, Task
+from rlnb.registration.library import Library
+from rlnb.spec import Manifest, Task
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import config, determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device

@@ -14,7 +14,8 @@ from rlnb.contracts import Backend
 from rlnb.hooks.calls import observe, versions_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
-from rlnb.spec import Json, Library, Result
+from rlnb.registration.library import Library
+from rlnb.spec import Json, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks.agent_config import choice_of

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rlnb import plugins
-from rlnb.spec import AssetPack, Task
+from rlnb.registration.plugin_types import AssetPack
+from rlnb.spec import Task
 from rlnb.tasks.card import Asset, AssetRoot, ConfigField, Selectors
 from rlnb.worker.requests.card import _assets, _fields, _missing, _without_unknown
 

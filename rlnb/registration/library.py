@@ -1,0 +1,64 @@
+"""The description of an RL library, which a plugin registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """An RL library, described without importing the library."""
+
+    name: str
+    """Name of the library, as in ``rlnb.train(library=...)``."""
+    backend: str
+    """``"module:Class"`` of the library's :class:`rlnb.backend.Backend`."""
+    agent_key: str = ""
+    """Key of the library's agent config in a task's gymnasium registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
+    default_agent: str = ""
+    """Agent config for tasks that register none, as ``"module:function"`` or ``"package:file.yaml"``."""
+    multi_agent: bool = False
+    """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
+    distributed: bool = False
+    """Whether the library can train on several ranks."""
+    step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
+    """Unit of the x axis of the library's event files."""
+    logged_at_end: bool = False
+    """Whether the library logs an iteration's scalars at the step where the iteration ended, not where it began."""
+    horizon_key: str = "num_steps_per_env"
+    """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
+    overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
+    """Agent config paths that the backend sets itself, each mapped to the argument of :func:`rlnb.train` that decides
+    its value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
+    of the event files. An agent value that contradicts the argument is refused, and so is one that no argument
+    decides."""
+    adapted: tuple[str, ...] = ()
+    """Agent config paths whose default the backend adapts to the number of envs or to the machine. A value of the user
+    must be kept, or refused by the plugin's ``rlnb_check``."""
+    former_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Agent config paths of older versions of the library, each mapped to its present paths, which errors name."""
+    checkpoint_glob: str = "**/*.pt"
+    """Glob of checkpoint files below a run's ``logs/``."""
+    checkpoint_pattern: str = r"(\d+)\.pt$"
+    """Regular expression on a checkpoint's file name. The first group is its iteration, or timestep."""
+    checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
+    """Unit of the number in a checkpoint's name."""
+    checkpoint_counts_finished: bool = False
+    """Whether the number in a checkpoint's name counts finished iterations; False if it is the last one's index."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """The library's own tag for each name in :data:`rlnb.spec.METRICS`."""
+    former_metrics: Mapping[str, str] = field(default_factory=dict)
+    """Tags of older versions of the library, by the same names, where they differ from :attr:`metrics`. The runs of
+    scripts, and those of stock Isaac Lab, may have them."""
+    hidden: tuple[str, ...] = ()
+    """Regular expressions of tags that repeat other tags and are never shown."""
+    requires: tuple[str, ...] = ()
+    """Packages that the library needs in the worker's interpreter, as pip requirements."""
+    exports: tuple[str, ...] = ()
+    """Export formats of the library's policies, e.g. ``"torchscript"`` and ``"onnx"``."""
+    saves_when_stopped: bool = False
+    """Whether the backend calls :meth:`rlnb.backend.TrainContext.iteration_finished` after every iteration."""
+    simulator: bool = True
+    """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
