@@ -24,7 +24,9 @@ def render(request: Request) -> str:
         *(f"export {name}={shlex.quote(value)}" for name, value in env.items()),
         'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
         f"export MASTER_PORT=$(({_PORTS})) WORLD_SIZE=$SLURM_NNODES",
-        f"srun {_CORES} --kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec \"$@\"' rlnb {shlex.join(request.argv)}",
+        # A user who submits with --export=NONE would otherwise lose the variables above.
+        f"srun --export=ALL {_CORES} --kill-on-bad-exit=1 "
+        f"bash -c 'RANK=$SLURM_PROCID exec \"$@\"' rlnb {shlex.join(request.argv)}",
     ]
     return "\n".join(lines) + "\n"
 

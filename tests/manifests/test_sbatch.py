@@ -28,7 +28,7 @@ export OMP_NUM_THREADS=4
 export NOTE='two words'
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000)) WORLD_SIZE=$SLURM_NNODES
-srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} \
+srun --export=ALL ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} \
 --kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec "$@"' rlnb '/my env/python' -m rlnb.pods """
 
 
@@ -60,7 +60,7 @@ def test_each_node_gets_the_cores_of_the_job(
     line = sbatch.render(request_of("sbatch")).splitlines()[-1]
     script = f"srun() {{ printf '%s\\n' \"$@\"; }}\n{line}"
     argv = subprocess.check_output(["bash", "-c", script], env={"PATH": "/usr/bin:/bin", **cores}, text=True)
-    assert argv.splitlines()[: len(option) + 1] == [*option, "--kill-on-bad-exit=1"]
+    assert argv.splitlines()[: len(option) + 2] == ["--export=ALL", *option, "--kill-on-bad-exit=1"]
 
 
 def test_bash_accepts_it_and_ports_of_jobs_differ(request_of: Callable[..., Request]) -> None:
