@@ -12,6 +12,7 @@ from rlnb.records.find import find_one
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
 from rlnb.settings import options
+from rlnb.simulation import far
 from rlnb.spec import Task
 from rlnb.tasks.request import Policy
 from rlnb.tasks.task import as_task
@@ -76,7 +77,8 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
             raise RlnbError(f"checkpoint={str(checkpoint)!r} belongs to no run. Pass the run as well: policy=run.")
         return None
     path = checkpoint_of(run.record, checkpoint)
-    refuse_far(run.record.folder, run.path / path)
+    if not far.has_run(run.path):
+        refuse_far(run.record.folder, run.path / path)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")
     return Policy(run=str(run.path), checkpoint=path, trust=trust)

@@ -27,7 +27,8 @@ from rlnb.storage.serial import from_json
 LOOK_S, LONGEST_LOOK_S = 0.25, 1.0
 """Seconds between two looks at the folder of the run, on a fast file system and on a slow one."""
 LOOK_SHARE = 4.0
-"""Ratio of the time between two looks to that of a look, so that a slow file system is spared."""
+"""Ratio of the time between two looks to that of a look, up to the longest one, so that a slow file system is spared
+as far as the curves stay live."""
 STATES_S = 1.0
 """Seconds between two reports of the jobs' states, which also show that this process lives."""
 CANCEL_S = 60.0

@@ -36,7 +36,7 @@ class Frame:
     """One message."""
 
     kind: str
-    """What the frame is about, such as ``"file"``."""
+    """What the frame is about, such as ``"grow"``."""
     path: str = ""
     """Path of a file below the folder of the run, or the name of a job."""
     offset: int = 0

@@ -58,8 +58,8 @@ class Host:
         library = plugins.library(self._record.manifest.library)
         self._near = Near(run, library, launcher.place)
         self._pause_s = FIRST_PAUSE_S
-        self._away_since = self._why = ""
-        """Begin and cause of the time without a connection; empty while there is one."""
+        self._away_since = self._what = self._why = ""
+        """Begin, kind and cause of the time in which nothing is mirrored; empty while it is."""
         self._beat_s = float("-inf")
 
     def run(self) -> None:
@@ -71,7 +71,9 @@ class Host:
                         self._serve(connection)
                     except Closed as exc:
                         self._lost(self._launcher.reason(connection.code, connection.reason(exc)))
-            except (OSError, RlnbError) as exc:  # the command is not installed, a full disk
+                    except OSError as exc:  # a full disk
+                        self._lost(str(exc), f"what {self._launcher.place} sends cannot be written here")
+            except (OSError, RlnbError) as exc:  # the command is not installed
                 self._lost(str(exc))
             if self.is_needed():
                 self._wait()
@@ -130,9 +132,16 @@ class Host:
             self._beat_s = time.monotonic()
             self._near.beat(waits)
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, why: str, what: str = "") -> None:
+        """Note why nothing is mirrored.
+
+        Args:
+            why: The cause.
+            what: What does not work; empty is the connection.
+        """
         logger.info("%s: %s", self._launcher.place, why)
         self._away_since = self._away_since or f"{datetime.now():%H:%M}"
+        self._what = what or f"no connection to {self._launcher.place}"
         self._why = why.partition("\n")[0]
 
     def _wait(self) -> None:
@@ -141,7 +150,7 @@ class Host:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         while time.monotonic() < end_s and self.is_needed():
             with contextlib.suppress(OSError):  # a full disk
-                self._beat(f"no connection to {self._launcher.place} since {self._away_since} ({self._why})")
+                self._beat(f"{self._what} since {self._away_since} ({self._why})")
             time.sleep(LOOK_S)
 
 

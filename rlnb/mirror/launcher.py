@@ -208,6 +208,18 @@ class RemoteLauncher(ABC):
         """
         return FarJob(self, python, asset_root)
 
+    def run_there(self, run: Path) -> str | None:
+        """Return the folder on the other machine of a run that is mirrored here; None if the run is not from there.
+
+        Args:
+            run: Folder of the run here.
+        """
+        if remote.remote_of(RunDir(run)) is None:
+            return None
+        settings = RunRecord(run).manifest.launcher_settings
+        is_from_there = (settings.get("place"), settings.get("root")) == (self.place, self.root)
+        return f"{self.root.rstrip('/')}/runs/{run.name}" if is_from_there else None
+
     # -- the other machine
 
     def argv(self, module: str = "rlnb.mirror", *arguments: str) -> Sequence[str]:
@@ -258,6 +270,9 @@ class RemoteLauncher(ABC):
                 except Closed as exc:
                     what = self.reason(connection.code, connection.reason(exc))
                     raise RlnbError(f"{name} could not be copied: {what} Call it again: the copy goes on.") from exc
+                except OSError as exc:
+                    fix = "Free space, and call it again: the copy goes on."
+                    raise RlnbError(f"{name} could not be written below {run_dir}: {exc}. {fix}") from exc
 
     def _differences(self, answer: Frame) -> Sequence[Problem]:
         """Return a problem for each package of rlnb with another version there. A plugin may be needed only here."""

@@ -52,6 +52,10 @@ class Machine(Launcher, Protocol):
         """Return why the other machine cannot be reached, in one line."""
         ...
 
+    def run_there(self, run: Path) -> str | None:
+        """Return the folder on the other machine of a run in a folder here; None if it has none."""
+        ...
+
 
 class FarJob(SimulatorJob):
     """A job on another machine that serves living simulators to this kernel.
@@ -86,6 +90,7 @@ class FarJob(SimulatorJob):
             raise
         self._listener = threading.Thread(target=self._listen, daemon=True, name="simulator's job")
         self._listener.start()
+        self.tell()
 
     def _start(self, manifest: Manifest) -> JobDir:
         """Start the job; return its folder there."""
@@ -127,6 +132,10 @@ class FarJob(SimulatorJob):
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
         return self._machine.argv(RELAY, str(self.folder.path), *arguments)
+
+    def run_there(self, run: Path) -> str | None:
+        """Return the folder on the other machine of a run in a folder here; None if it has none."""
+        return self._machine.run_there(run)
 
     @property
     def ended(self) -> bool:

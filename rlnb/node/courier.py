@@ -1,8 +1,8 @@
 """Carries files between a kernel and a worker that see no common folder.
 
-The kernel sends the module of a task before the request. The worker writes pictures into a folder of its own machine,
-and each file that an answer names goes to the kernel before the answer. All paths are changed on the way, so that both
-sides see those of their own machine.
+The kernel sends the module of a task, and files of a run, before the request. The worker writes pictures into a folder
+of its own machine, and each file that an answer names goes to the kernel before the answer. All paths are changed on
+the way, so that both sides see those of their own machine.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Courier:
         """Whether this machine sees a file of the kernel's machine, by the file's root and relative path."""
 
     def take(self, root: str, name: str, content: bytes) -> None:
-        """Take a file of a task, which a request will need.
+        """Take a file of a task or of a run, which a request will need.
 
         Args:
-            root: Folder of the task's module on the kernel's machine.
+            root: Folder of the task's module, or of a run, on the kernel's machine.
             name: Path of the file relative to it.
             content: Content of the file.
 
@@ -64,18 +64,24 @@ class Courier:
         path.write_bytes(content)
         self._seen.setdefault(root, {})[name] = _holds(Path(root, name), content)
 
+    def place(self, root: str, original: str) -> None:
+        """Let a folder of this machine stand for a folder of the kernel's machine.
+
+        Args:
+            root: Folder of a run on the kernel's machine.
+            original: Folder of the same run on this machine; ``~`` is the home.
+        """
+        self._names[Path(original).expanduser()] = root
+
     def translate(self, payload: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return the fields of a request with the paths of this machine.
 
         Raises:
             FileNotFoundError: The request is about a run whose folder this machine does not see.
         """
-        policy = payload.get("policy")
-        for fields in (payload, policy if isinstance(policy, Mapping) else {}):
-            for name in RUN_FOLDERS:
-                if isinstance(folder := fields.get(name), str) and folder and not Path(folder).is_dir():
-                    raise FileNotFoundError(folder)
-        values = dict(payload)
+        values = {**payload, **self._runs(payload)}
+        if isinstance(policy := payload.get("policy"), Mapping):
+            values["policy"] = {**policy, **self._runs(policy)}
         if isinstance(out := values.get("out"), str):
             self._outs.add(local := self._local(out))
             values["out"] = str(local)
@@ -99,6 +105,23 @@ class Courier:
             name = _text(folder).replace(b"\\", rb"\\")  # re.sub reads a backslash as an escape
             line = re.sub(re.escape(str(local)).encode() + rb"(?![0-9])", name, line)
         return line
+
+    def _runs(self, fields: Mapping[str, Json]) -> dict[str, Json]:
+        """Return the fields that name a folder of a run, with the paths of this machine.
+
+        Raises:
+            FileNotFoundError: This machine does not see the folder.
+        """
+        values: dict[str, Json] = {}
+        for name in RUN_FOLDERS:
+            if isinstance(folder := fields.get(name), str) and folder:
+                homes = (local for local, root in self._names.items() if Path(folder).is_relative_to(root))
+                home = next(homes, None)
+                path = home / Path(folder).relative_to(self._names[home]) if home else Path(folder)
+                if not (home or path).is_dir():
+                    raise FileNotFoundError(folder)
+                values[name] = str(path)
+        return values
 
     def _task(self, task: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return a task whose module is a file of this machine."""

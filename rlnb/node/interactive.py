@@ -61,6 +61,8 @@ class InteractiveJob:
         self._simulators: set[asyncio.StreamWriter] = set()
         self._calls: dict[asyncio.StreamWriter, set[int]] = {}
         """Numbers of the calls of each simulator that have no answer yet."""
+        self._lent: set[asyncio.StreamWriter] = set()
+        """Simulators that train, whether or not their kernels are still connected."""
         self._used_s = time.monotonic()
         """Time of the last sign of the kernel, on the monotonic clock."""
         self._stopped = False
@@ -98,7 +100,7 @@ class InteractiveJob:
     def _reason(self) -> str:
         """Return why the job ends now; an empty string if it goes on."""
         now_s = time.monotonic()
-        if any(self._calls.values()):
+        if self._lent or any(self._calls.values()):
             self._used_s = now_s
         if self._simulators or self._holds:
             self._leave_s = now_s + LINGER_S
@@ -164,11 +166,15 @@ class InteractiveJob:
         )
         self._simulators.add(writer)
         self._calls[writer] = set()
+        assert agent.stdin is not None
         try:
             _tell(writer, {"host": socket.gethostname(), "rlnb": __version__, "ends_s": self.ends_s()})
             calls = asyncio.create_task(self._calls_of(reader, writer, agent, courier))
             answers = asyncio.create_task(self._answers_of(writer, agent, courier))
             done, others = await asyncio.wait({calls, answers}, return_when=asyncio.FIRST_COMPLETED)
+            if writer in self._lent and answers not in done:  # the kernel is gone, and the training goes on
+                agent.stdin.close()
+                await asyncio.wait({answers})
             if answers in done:
                 await asyncio.sleep(SIGNAL_S)
             if answers in done and not self._stopped:  # the kernel sees no file of this machine
@@ -180,6 +186,7 @@ class InteractiveJob:
                     raise end
         finally:
             self._simulators.discard(writer)
+            self._lent.discard(writer)
             del self._calls[writer]
             self._used_s = time.monotonic()
             self._leave_s = self._used_s + LINGER_S
@@ -200,6 +207,9 @@ class InteractiveJob:
             if "module" in values:
                 courier.take(values["root"], values["module"], await reader.readexactly(values["bytes"]))
                 continue
+            if "original" in values:
+                courier.place(values["root"], values["original"])
+                continue
             if "payload" in values:
                 self._used_s = time.monotonic()
                 try:
@@ -208,6 +218,9 @@ class InteractiveJob:
                     _tell(writer, {"id": values["id"], "error": _not_here(str(exc)), "kind": "RlnbError"})
                     continue
                 self._calls[writer].add(values["id"])
+            if "adopt" in values:
+                line = json.dumps({**values, "hosted": True, "ends_s": self.ends_s()}).encode() + b"\n"
+                self._lent.add(writer)
             with contextlib.suppress(ConnectionError):  # the agent has ended, which its output shows
                 agent.stdin.write(line)
                 await agent.stdin.drain()
@@ -224,6 +237,8 @@ class InteractiveJob:
             values = json.loads(line)
             if "value" in values or "error" in values:
                 self._calls[writer].discard(values["id"])
+            if "returned" in values:
+                self._lent.discard(writer)
             writer.write(courier.answer(line))
             await writer.drain()
 

@@ -29,6 +29,9 @@ from rlnb.spec import Command, Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
+SAVED_BEFORE_S = 40.0
+"""Seconds before the end of its job at which a training in a lent simulator is told to save and to end."""
+
 
 def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     """Start a living simulator and pass JSON lines between the kernel (stdin, stdout) and it.
@@ -82,7 +85,8 @@ def _lend(
     with open(log, "rb") as earlier_log, _away_from_kernel(job.log()) as kernel:
         earlier_log.seek(0, os.SEEK_END)
         command = from_json(Command, files.read_json(job.command) or {})
-        status = Agent(job, command, earlier_log=earlier_log).run(start)
+        agent = Agent(job, command, earlier_log=earlier_log, deadline=handover.deadline, revocable=handover.hosted)
+        status = agent.run(start)
         # Without a result, such as on a full disk, the end of this process is what shows the end of the job.
         ended = lent.returned and worker.poll() is None and files.there(job.result)
         return status, lent if ended and not _is_gone(kernel) else None
@@ -94,19 +98,34 @@ class Handover:
 
     line: bytes
     """The line itself, for the worker."""
-    webhook: str = ""
-    """Address for alerts; empty without one."""
     job: JobDir
     """Folder of the job."""
+    webhook: str = ""
+    """Address for alerts; empty without one."""
+    hosted: bool = False
+    """Whether this process is in a job of a cluster, which may take its node away."""
+    ends_s: float | None = None
+    """Time at which that job is ended, in seconds since the epoch; None if it has no walltime."""
+
+    @property
+    def deadline(self) -> float | None:
+        """Time at which the training has to end, so that it can save before the job around it ends."""
+        return None if self.ends_s is None else self.ends_s - SAVED_BEFORE_S
 
     @classmethod
     def of(cls, line: bytes) -> Handover | None:
         """Parse a line of JSON from the kernel as a handover; return None for an ordinary request."""
         values = json.loads(line)
-        folder = values.get("adopt")
+        folder, ends_s = values.get("adopt"), values.get("ends_s")
         if folder is None:
             return None
-        return cls(line=line, job=JobDir(Path(folder)), webhook=str(values.get("webhook", "")))
+        return cls(
+            line=line,
+            job=JobDir(Path(folder)),
+            webhook=str(values.get("webhook", "")),
+            hosted=bool(values.get("hosted")),
+            ends_s=None if ends_s is None else float(ends_s),
+        )
 
 
 def _open_pipe(path: Path) -> int:

@@ -34,7 +34,7 @@ def line(text: str) -> Any:
     """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
 
     Name a run by its id or a unique part of the id. Without a run, the newest run is used. ``%rlnb simulator`` shows
-    where the living simulators of this kernel are.
+    where the living simulators of this kernel are, and ``%rlnb simulator close`` ends them and gives their nodes back.
     """
     verb, *ids = shlex.split(text) or ["help"]
     if verb == "help":
@@ -42,6 +42,10 @@ def line(text: str) -> Any:
     if wrong := [word for word in ids if word.startswith("-")]:
         raise RlnbError(f"%rlnb has no option {', '.join(wrong)}. Use rlnb.{verb}(...) or run.{verb}(...) in Python.")
     if verb == "simulator":
+        if ids not in ([], ["close"]):
+            raise RlnbError("%rlnb simulator takes no run. Use %rlnb simulator, or %rlnb simulator close.")
+        for simulator in simulators() if ids else ():
+            simulator.close()
         return print("\n".join(map(repr, simulators())) or "no living simulator; the next request starts one")
     if verb == "runs":
         if ids:

@@ -16,6 +16,7 @@ from rlnb.records import notes
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.run.run import Run
+from rlnb.simulation.whereabouts import Whereabouts, whereabouts
 from rlnb.spec import ENDED
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,10 @@ class Catalog:
     def runs(self) -> Sequence[Run]:
         """The runs as of the last refresh, newest first."""
         return sorted((self._runs[path] for path in self._shown), key=lambda run: run.manifest.created, reverse=True)
+
+    def simulators(self) -> Sequence[Whereabouts]:
+        """Return the living simulators in jobs of this user's kernels on this machine."""
+        return [one for root in self._roots for one in whereabouts(root)]
 
     def refresh(self, limit_s: float = math.inf) -> Changes:
         """Read the folders again and return the changes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import RlnbError, RunError, WorkerError
+from rlnb.errors import RlnbError, RunError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
@@ -24,13 +25,15 @@ from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.run.in_simulator import in_simulator
 from rlnb.settings import options
-from rlnb.simulation import simulator
-from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
+from rlnb.simulation import far, simulator
+from rlnb.simulation.process import SimulatorProcess
+from rlnb.spec import ENDED, Command, Job, JobKind, Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks import requests
 
+logger = logging.getLogger(__name__)
 POLL_S, LONGEST_POLL_S = 0.1, 1.0
 """Seconds between two looks at a job, at first and at most: the folder may be on a file system that many share."""
 
@@ -40,21 +43,17 @@ class ResumedError(RunError):
 
 
 def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    """Run a job, in the living simulator if that is allowed, and wait for its end.
+    """Run a job, in the living simulator if that is possible, and wait for its end.
 
     Raises:
-        RunError: The job did not complete.
+        RunError: The job did not complete, or the simulator of this call cannot do it.
     """
     from rlnb.display.status import status
 
     refuse_another_users(record, trust=job_options.trust)
     with status(f"{kind} {job_options.checkpoint}"):
-        # A wrapped command may run in a container, whose environment differs from the living simulator's.
-        plain = Command(argv=(sys.executable,))
-        wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
-        here = remote.remote_of(record.folder) is None
-        if here and options.warm and plugins.library(record.library).simulator and wrapper is None:
-            folder = _in_simulator(record, kind, job_options)
+        if _fits_simulator(record, job_options):
+            folder = in_simulator(record, kind, job_options)
         else:
             folder = start_job(record, kind, job_options, warm=False)
         job, begin_s = JobRecord(folder, record.manifest.launcher), time.monotonic()
@@ -66,27 +65,35 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
     return folder
 
 
+def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
+    """Return whether a living simulator does a job, rather than a process where the run is.
+
+    Raises:
+        RunError: The user has chosen a simulator for this call that cannot do the job.
+    """
+    # A wrapped command may run in a container, whose environment differs from the living simulator's.
+    plain = Command(argv=(sys.executable,))
+    wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
+    library, checkpoint = plugins.library(record.library), record.path / job_options.checkpoint
+    if not library.simulator or wrapper is not None:
+        why = f"{library.name} has no simulator" if not library.simulator else "the run has an environment of its own"
+        if far.of_this_call.get() is not None:
+            raise RunError(f"launcher= is not possible for {record.id}, since {why}. Leave it out.")
+        return False
+    if far.of_this_call.get() is None:
+        is_here = remote.remote_of(record.folder) is None  # otherwise the run's own machine has its checkpoints
+        if not options.warm or not (is_here or far.has_run(record.path)):
+            return False
+    if not far.has_run(record.path):
+        remote.refuse_far(record.folder, checkpoint)
+    if far.shares_no_folder() and not checkpoint.is_relative_to(record.path):
+        raise RunError(f"{checkpoint} is not in the folder of {record.id}, so it is not sent. Copy it into its logs.")
+    return True
+
+
 def pause_s(waited_s: float) -> float:
     """Return the seconds until the next look at a job, which are 1 % of the seconds waited so far."""
     return min(max(POLL_S, waited_s / 100), LONGEST_POLL_S)
-
-
-def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    job = Job(kind=kind, options=to_json(job_options))
-    folder = record.folder.next_job(kind, lambda name: {JOB: job})
-    try:
-        request = requests.RunJob(kind=kind, job_dir=str(folder.path))
-        simulator.request(request, record.manifest.python, record.manifest.asset_root, warm=True)
-    except (RlnbError, WorkerError) as exc:
-        first, _, rest = str(exc).partition("\n")
-        error, detail = first[: files.MOST_DETAIL], rest[-files.MOST_DETAIL :]
-        failed = Result(outcome="failed", error=error, detail=detail, ended=files.now())
-        files.write_once(folder.result, failed)
-    except BaseException:  # an interrupt: without a result the job would look unfinished forever
-        stopped = Result(outcome="cancelled", error="the wait for the job was interrupted", ended=files.now())
-        files.write_once(folder.result, stopped)
-        raise
-    return folder
 
 
 def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
@@ -144,7 +151,7 @@ class NewJob:
         self.command = require("rlnb_wrap_command", command=command, manifest=self.manifest) or command
         self.fits_simulator = (
             self.job.kind == "train"
-            and isinstance(self.launcher, LocalLauncher)
+            and self.launcher.nodes == 1
             and self.command == command  # a wrapper may run it in another environment, such as a container
             and one_worker
             and not command.gpu_per_slot
@@ -156,9 +163,7 @@ class NewJob:
     def start(self, folder: JobDir, *, warm: bool | None, undo: Callable[[], None]) -> None:
         """Start the job, in the living simulator if it can run there; call ``undo`` if the start fails."""
         assert self.command is not None, "records() was called"
-        worker = None
-        if (options.warm if warm is None else warm) and self.fits_simulator:
-            worker = simulator.idle_process(self.manifest.python, self.manifest.asset_root)
+        worker = self._simulator(warm) if self.fits_simulator else None
         try:
             handle = worker.adopt(folder.path) if worker else self.launcher.submit(self.command, folder.path)
         except Exception:  # no process was started
@@ -166,8 +171,24 @@ class NewJob:
             raise
         if worker is not None:
             simulator.lend(worker, folder, self.manifest.task)
+            if worker.job is not None:
+                return  # no process of this machine has the job, so its state follows from the heartbeat
         with contextlib.suppress(OSError):  # a full disk; the job runs, and its state follows from the heartbeat
             files.write_once(folder.path / HANDLE, handle)
+
+    def _simulator(self, warm: bool | None) -> SimulatorProcess | None:
+        """Return the idle simulator that becomes the job's process; None for a process of its own.
+
+        A simulator in a job of the same launcher is taken only on request, since a training in it ends with that job.
+        """
+        settings = self.manifest.python, self.manifest.asset_root
+        if type(self.launcher) is LocalLauncher:
+            return simulator.idle_process(*settings) if (options.warm if warm is None else warm) else None
+        worker = far.idle(self.launcher, *settings)
+        if worker is not None and warm is None:
+            what = "The living simulator of this kernel holds a node of the same launcher (%s)."
+            logger.info(what + " With rlnb.train(..., warm=True), a training runs there at once.", worker.job)
+        return worker if warm else None
 
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:

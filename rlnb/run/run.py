@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,9 @@ from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord
+from rlnb.run.continuation import iterations_of, say_where
 from rlnb.run.jobs import do, pause_s, raise_unless_completed
+from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED
 from rlnb.storage.scalars import whole
 
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from rlnb.cameras.live import CameraFeed
+    from rlnb.contracts import Launcher
     from rlnb.diagnosis.diagnosis import Diagnosis
     from rlnb.display.live_pictures import LiveView
     from rlnb.display.video import Video
     from rlnb.records.evaluation import Evaluation
-
-logger = logging.getLogger(__name__)
 
 SHOW_S = 1.0
 """Seconds between two reads of a run's progress; on a small machine, reading slows the training."""
@@ -162,33 +162,8 @@ class Run(RunFacts):
         jobs.start_job(self._record, "train", rest, after=training)
         if self.manifest.alerts:
             follow(self, {})
-        self._say_where(rest, done)
+        say_where(self, rest, done)
         return self
-
-    def _iterations(self) -> dict[Path, float | None]:
-        """Return the last iteration of each checkpoint; see :attr:`rlnb.records.checkpoints.Checkpoints.iterations`."""
-        checkpoints = self.checkpoints  # listed once, since a training may add one
-        return dict(zip(checkpoints, checkpoints.iterations, strict=True))
-
-    def _say_where(self, rest: TrainOptions, done: int) -> None:
-        """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval.
-
-        Args:
-            rest: Options of the job that continues the training.
-            done: Number of iterations that were finished before.
-        """
-        numbers = self._iterations()
-        last = numbers.get(self.path / str(rest.checkpoint))
-        if last is None:
-            return
-        begin = int(last) + 1
-        logger.info(
-            "%s continues from %s, at iteration %d of %s.", self.id, rest.checkpoint, begin, rest.max_iterations
-        )
-        earlier = [number for number in numbers.values() if number is not None and number < last]
-        interval = last - max(earlier, default=-1)
-        if done - begin > interval:
-            logger.warning("%s had finished %d iterations. %d of them are trained again.", self.id, done, done - begin)
 
     def what_is_left(
         self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
@@ -203,7 +178,7 @@ class Run(RunFacts):
         limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
         total = limit or (started.max_iterations if started else 0)
         # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
-        numbers = self._iterations()
+        numbers = iterations_of(self)
         reached = numbers.get(self.path / start) or 0
         nothing_left = total <= (done if self.state == "completed" else reached)
         if total < 1 or (checkpoint is None and nothing_left):
@@ -223,6 +198,7 @@ class Run(RunFacts):
         while training and training.folder.cancel.exists() and self.state not in ENDED and time.monotonic() < deadline:
             time.sleep(0.05)
 
+    @takes_launcher
     def evaluate(
         self,
         episodes: int = 100,
@@ -235,6 +211,7 @@ class Run(RunFacts):
         video: bool = False,
         camera: str | None = None,
         record: int = 0,
+        launcher: Launcher | None = None,
     ) -> Evaluation:
         """Run complete episodes from reset and return their statistics.
 
@@ -253,6 +230,7 @@ class Run(RunFacts):
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
             record: Number of rows of observations and actions to keep, one row per env and step; see
                 :attr:`rlnb.Evaluation.rollout`.
+            launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
         Raises:
             RunError: The run has no checkpoint, or the evaluation failed.
@@ -288,6 +266,7 @@ class Run(RunFacts):
         trust: bool = False,
         deterministic: bool = True,
         camera: str | None = None,
+        launcher: Launcher | None = None,
     ) -> Video:
         """Record a video of the policy, with one episode in each of a few envs; a notebook plays it inline.
 
@@ -298,6 +277,7 @@ class Run(RunFacts):
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
             deterministic: Whether the policy takes its mean actions; otherwise it samples them.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
+            launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
         """
         evaluation = self.evaluate(
             num_envs,
@@ -308,11 +288,19 @@ class Run(RunFacts):
             deterministic=deterministic,
             video=True,
             camera=camera,
+            launcher=launcher,
         )
         assert evaluation.video is not None, "the evaluation was given video=True"
         return evaluation.video
 
-    def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
+    @takes_launcher
+    def export(
+        self,
+        *formats: str,
+        checkpoint: str | Path | None = None,
+        trust: bool = False,
+        launcher: Launcher | None = None,
+    ) -> dict[str, Path]:
         """Export the policy for deployment, including its normaliser, and return a dict of format to file.
 
         A multi-agent library exports one policy per agent, with the keys ``"<agent>/<format>"``.
@@ -321,6 +309,7 @@ class Run(RunFacts):
             formats: ``"torchscript"``, ``"onnx"``; none for every format that the library supports.
             checkpoint: Checkpoint to export; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
+            launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
         Raises:
             RunError: The run has no checkpoint, or the export failed.

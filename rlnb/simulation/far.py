@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from rlnb import plugins
@@ -14,7 +16,7 @@ from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import options
-from rlnb.simulation.job import SimulatorJob, job_of, key_of
+from rlnb.simulation.job import ANNOUNCED_S, HoldsSimulators, SimulatorJob, job_of, key_of
 from rlnb.simulation.process import SimulatorProcess
 
 P = ParamSpec("P")
@@ -23,6 +25,8 @@ of_this_call: ContextVar[Launcher | None] = ContextVar("launcher", default=None)
 """Launcher of the simulator that answers the requests of the present call; None is ``rlnb.options.simulator``."""
 _jobs: dict[str, SimulatorJob] = {}
 _living: dict[str, SimulatorProcess] = {}
+_lent: set[SimulatorProcess] = set()
+"""Simulators that trainings have borrowed, whose jobs therefore go on."""
 _lock = threading.RLock()
 
 
@@ -43,6 +47,21 @@ def refined(launcher: object) -> Launcher | None:
         calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
         raise RlnbError(f"{launcher!r} is not a launcher for the simulator. Use one of {calls}.")
     return launcher  # type: ignore[return-value]
+
+
+def shares_no_folder() -> bool:
+    """Return whether the simulator of this call is on a machine that shares no folder with this one."""
+    return isinstance(chosen(), HoldsSimulators)
+
+
+def has_run(run: Path) -> bool:
+    """Return whether the simulator of this call is on the machine where a run is of which a mirror is here.
+
+    Args:
+        run: Folder of the run here.
+    """
+    launcher = chosen()
+    return isinstance(launcher, HoldsSimulators) and launcher.run_there(run) is not None
 
 
 @contextlib.contextmanager
@@ -75,7 +94,8 @@ def living(launcher: Launcher, python: str | None, asset_root: str | None) -> Si
             process.settle()
             if process.alive:
                 return process
-            process.close()
+            if process not in _lent:
+                process.close()
         _living[key] = start(launcher, python, asset_root)
         return _living[key]
 
@@ -103,6 +123,49 @@ def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gen
         return SimulatorProcess(python, asset_root, job.log, gently=gently, job=job)
 
 
+def idle(launcher: Launcher, python: str | None, asset_root: str | None) -> SimulatorProcess | None:
+    """Return the living simulator in a job of a launcher if it can train now, else None.
+
+    It has to be idle, to see the folders of runs, and to have more than five minutes left.
+    """
+    process = current(launcher, python, asset_root)
+    if process is None or process.job is None or isinstance(launcher, HoldsSimulators):
+        return None
+    process.settle()
+    ends_s = process.job.ends_s
+    has_time = ends_s is None or ends_s - time.time() > ANNOUNCED_S
+    return process if process.alive and process.answered and not process.busy and has_time else None
+
+
+def lend(process: SimulatorProcess) -> None:
+    """Note that a training has borrowed a simulator. Requests start another one in the same job meanwhile."""
+    with _lock:
+        _lent.add(process)
+    threading.Thread(target=_take_back, args=(process,), daemon=True, name="take back").start()
+
+
+def _take_back(process: SimulatorProcess) -> None:
+    """Wait for the end of a training, and keep its simulator if there is no other one in its job."""
+    is_back, job = process.is_back(), process.job
+    assert job is not None, "the simulator is in a job"
+    with _lock:
+        _lent.discard(process)
+        key = key_of(job.launcher, process.python, process.asset_root)
+        if _jobs.get(key) is not job:  # the user has given the job back meanwhile
+            process.close()
+            _end(job)
+        elif is_back and current(job.launcher, process.python, process.asset_root) in (None, process):
+            _living[key] = process
+        elif is_back:
+            process.close()
+
+
+def _end(job: SimulatorJob) -> None:
+    """End a job, or let it end with the training in it."""
+    if not any(process.job is job for process in _lent):
+        job.end()
+
+
 def restart(launcher: Launcher, python: str | None, asset_root: str | None) -> None:
     """Start a fresh simulator in the same job."""
     with _lock:
@@ -118,7 +181,7 @@ def close(launcher: Launcher, python: str | None, asset_root: str | None) -> Non
         if (process := _living.pop(key, None)) is not None:
             process.close()
         if (job := _jobs.pop(key, None)) is not None:
-            job.end()
+            _end(job)
 
 
 def shut_down() -> None:
@@ -127,6 +190,6 @@ def shut_down() -> None:
         for process in _living.values():
             process.close()
         for job in _jobs.values():
-            job.end()
+            _end(job)
         _living.clear()
         _jobs.clear()

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import logging
 
+from rlnb.tasks import requests
+
 logger = logging.getLogger(__name__)
 
+MAKES_ENV = (
+    requests.Preview,
+    requests.Examine,
+    requests.Budget,
+    requests.Compile,
+    requests.RunJob,
+    requests.RunJobThere,
+)
+"""Types of the requests that make an env."""
 SETTLED_AFTER = 3
 """Number of requests that make an env until all caches are filled. From then on, memory should not grow."""
 GROWTH = 1.25

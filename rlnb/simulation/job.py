@@ -28,6 +28,7 @@ from rlnb.records.layout import COMMAND, HANDLE, JobDir, run_dir_of
 from rlnb.records.record import JobRecord
 from rlnb.settings import options
 from rlnb.simulation.key import write_key
+from rlnb.simulation.whereabouts import Note
 from rlnb.spec import ENDED, Command, Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
@@ -69,10 +70,15 @@ class SimulatorJob(ABC):
         """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
         self._timer: threading.Timer | None = None
         self._over = False
+        self._note = Note(options.folders.path)
 
     @abstractmethod
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
+
+    def run_there(self, run: Path) -> str | None:
+        """Return the folder on the job's machine of a run in a folder here; None if it has none."""
+        return str(run)
 
     @property
     @abstractmethod
@@ -91,6 +97,7 @@ class SimulatorJob(ABC):
     def end(self) -> None:
         """End the job, and leave its launcher's queue."""
         self._cancel_timer()
+        self._note.remove()
 
     def note(self, hosted: Hosted) -> None:
         """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
@@ -101,6 +108,11 @@ class SimulatorJob(ABC):
             self._timer = threading.Timer(max(0.0, hosted.ends_s - ANNOUNCED_S - time.time()), self._announce)
             self._timer.daemon = True
             self._timer.start()
+        self.tell()
+
+    def tell(self) -> None:
+        """Record where the job is, for other processes of the user, such as the panel in JupyterLab."""
+        self._note.write(self.place, self.host, self.ends_s)
 
     def _announce(self) -> None:
         assert self.ends_s is not None
@@ -117,9 +129,16 @@ class SimulatorJob(ABC):
         if self._timer is not None:
             self._timer.cancel()
 
+    @property
+    def place(self) -> str:
+        """The job and its node, such as ``"slurm job 12 on node3"``."""
+        return self.name + (f" on {self.host}" if self.host else "")
+
     def __str__(self) -> str:
-        place = self.name + (f" on {self.host}" if self.host else "")
-        return place + (f" until {_clock(self.ends_s)}" if self.ends_s is not None else "")
+        if self.ends_s is None:
+            return self.place
+        left_s = max(0.0, self.ends_s - time.time())
+        return f"{self.place} until {_clock(self.ends_s)} (in {left_s / 60:.0f} min)"
 
 
 @runtime_checkable
@@ -128,6 +147,10 @@ class HoldsSimulators(Protocol):
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
         """Start a job for living simulators, as :func:`job_of` describes."""
+        ...
+
+    def run_there(self, run: Path) -> str | None:
+        """Return the folder on the other machine of a run in a folder here; None if it has none."""
         ...
 
 
@@ -169,6 +192,7 @@ class SharedJob(SimulatorJob):
         self._record = JobRecord(self.folder, launcher.name)
         self.log = self.folder.log()
         self.hold()
+        self.tell()
 
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""

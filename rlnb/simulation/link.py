@@ -7,17 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError, require_linux
 from rlnb.launch.command import interpreter
+from rlnb.simulation.run_files import runs_of
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.lines import BEGIN, Lines
 from rlnb.tasks import messages
-from rlnb.tasks.messages import Adoption, Call, Control, Module, Sent
+from rlnb.tasks.messages import Adoption, Call, Control, Module, Original, Sent
 from rlnb.tasks.request import Request
 
 
@@ -54,9 +55,17 @@ class Link:
         argv: Command of the process.
         env: Its environment.
         ships: Whether it is the relay to another machine, which gets the files of tasks and sends files back.
+        run_there: Returns the folder there of a run in a folder here; None if its files have to be sent.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, ships: bool = False) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        ships: bool = False,
+        run_there: Callable[[Path], str | None] = str,
+    ) -> None:
         self.process = subprocess.Popen(
             argv,
             env=env,
@@ -67,7 +76,7 @@ class Link:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._input, self._ships = self.process.stdin, ships
+        self._input, self._ships, self._run_there = self.process.stdin, ships, run_there
         self._lines = Lines(self.process.stdout.fileno(), after=BEGIN if ships else b"")
         self.waiting, self.next = self._lines.waiting, self._lines.next
         self.cut = False
@@ -75,7 +84,9 @@ class Link:
         self._folders: set[str] = set()
         """Folders that requests have named for files."""
         self._shipped: dict[Path, str] = {}
-        """Stamps of the files of tasks that were sent."""
+        """Stamps of the files of tasks and of runs that were sent."""
+        self._placed: set[Path] = set()
+        """Folders of runs of which the other machine was told where they are there."""
 
     def send(self, message: Call | Adoption | Control, request: Request[Any] | None = None) -> None:
         """Send a message. If the simulator is on another machine, the files of the request are sent first.
@@ -95,21 +106,27 @@ class Link:
             raise
 
     def _ship_files(self, request: Request[Any]) -> None:
-        """Send the files of a request's tasks, and note the folder that it names for files."""
+        """Send the files of a request's tasks and runs, and note the folder that it names for files."""
         self._folders |= {str(folder)} if (folder := getattr(request, "out", None)) else set()
         for task in (getattr(request, "task", None), *getattr(request, "tasks", ())):
             if isinstance(task, Task) and task.source is not None:
-                self._ship(task)
+                module = Path(str(task.source))
+                self._ship(module.parent, [module, *(module.parent / name for name in task.files)])
+        for run, paths in runs_of(request).items():
+            original = self._run_there(run)
+            if original is None:
+                self._ship(run, paths)
+            elif original != str(run) and run not in self._placed:
+                self._input.write(messages.line(Original(root=str(run), original=original)))
+                self._placed.add(run)
 
-    def _ship(self, task: Task) -> None:
-        """Send the module of a task, and the files that it names, unless they were sent as they are."""
-        module = Path(str(task.source))
-        for name in (module.name, *task.files):
-            path = module.parent / name
+    def _ship(self, root: Path, paths: Sequence[Path]) -> None:
+        """Send files below a folder, unless they are not there or were sent as they are."""
+        for path in paths:
             stamp = files.stamp(path)
             if stamp and self._shipped.get(path) != stamp:
                 content = path.read_bytes()
-                header = Module(module=name, root=str(module.parent), bytes=len(content))
+                header = Module(module=path.relative_to(root).as_posix(), root=str(root), bytes=len(content))
                 self._input.write(messages.line(header) + content)
                 self._shipped[path] = stamp
 

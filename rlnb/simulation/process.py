@@ -28,7 +28,7 @@ from rlnb.launch.hosted import handle_of
 from rlnb.records.alerts import WEBHOOK
 from rlnb.simulation.condition import Condition
 from rlnb.simulation.forward import Forward
-from rlnb.simulation.growth import Growth
+from rlnb.simulation.growth import MAKES_ENV, Growth
 from rlnb.simulation.job import SimulatorJob
 from rlnb.simulation.link import Link, agent_command
 from rlnb.spec import Json, Task
@@ -55,8 +55,6 @@ from rlnb.tasks.request import Request, verb
 
 logger = logging.getLogger(__name__)
 
-MAKES_ENV = (requests.Preview, requests.Examine, requests.Budget, requests.Compile, requests.RunJob)
-"""Types of the requests that make an env."""
 SAY_S = 1.0
 """Seconds between two reports of what a request waits for."""
 STACK_EVERY_S = 30.0
@@ -103,7 +101,8 @@ class SimulatorProcess:
         self._doing = ("", 0.0)
         self._settling: threading.Thread | None = None
         self._lock, self._closing = threading.Lock(), False
-        self._link = Link(*self._command(gently=gently), ships=job is not None)
+        run_there = job.run_there if job is not None else str
+        self._link = Link(*self._command(gently=gently), ships=job is not None, run_there=run_there)
         self._agent = self._link.process
         if job is not None:
             threading.Thread(target=self._watch, daemon=True, name="watch").start()

@@ -210,6 +210,9 @@ def lend(worker: SimulatorProcess, job: JobDir, task: Task) -> None:
         task: The run's task, with which the spare makes itself familiar.
     """
     global _current
+    if worker.job is not None:
+        far.lend(worker)
+        return
     if not _keep:
         worker.give_up()
         return

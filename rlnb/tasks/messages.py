@@ -47,6 +47,10 @@ class Adoption:
     """Folder of the job that the worker does next."""
     webhook: str = ""
     """Address that gets the alerts of the job's run; empty without one. A pipe keeps the secret."""
+    hosted: bool = False
+    """Whether the worker is in a job of a cluster, which says so itself. A signal then takes its node away."""
+    ends_s: float | None = None
+    """Time at which that job is ended, in seconds since the epoch; None if it has no walltime."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,6 +217,16 @@ class Module:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Original:
+    """A folder of a run that the worker's machine has too, at another path."""
+
+    root: str
+    """Folder on the kernel's machine."""
+    original: str
+    """Folder on the worker's machine; ``~`` is the home there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Adopted:
     """The node agent has handed the worker over to a run."""
 
@@ -269,7 +283,7 @@ _MARKS: Mapping[str, type[Message]] = {
 """Type of a message by the key that only messages of this type have."""
 
 
-def line(message: Call | Adoption | Control | Module | Message) -> bytes:
+def line(message: Call | Adoption | Control | Module | Original | Message) -> bytes:
     """Return a message as a line for a pipe."""
     return json.dumps(to_json(message)).encode() + b"\n"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from rlnb.spec import JobKind, Task
+from rlnb.spec import Job, JobKind, Task
 from rlnb.tasks.aim import FREE, Aim
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.debug import Address, Debug, Listen, Picture, Read, Replay, Reset, Step
@@ -315,6 +315,30 @@ class RunJob(Request[None]):
     """Folder of the job."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFiles:
+    """What a job has written."""
+
+    files: Mapping[str, str]
+    """Copy of each file, by its path below the folder of the run. The result of the job comes last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunJobThere(Request[JobFiles]):
+    """Do a job of a run whose folder the kernel does not share with the worker, and send back what it has written."""
+
+    limit_s: ClassVar[float] = RunJob.limit_s
+
+    kind: JobKind
+    """Kind of the job."""
+    job_dir: str
+    """Folder of the job, which the worker makes."""
+    job: Job
+    """Record of the job."""
+    out: str
+    """Folder for the copies of the files."""
+
+
 ALL: tuple[type[Request[Any]], ...] = (
     Ping,
     Tasks,
@@ -337,6 +361,7 @@ ALL: tuple[type[Request[Any]], ...] = (
     Picture,
     Listen,
     RunJob,
+    RunJobThere,
 )
 """Every class of requests."""
 BY_VERB: Mapping[str, type[Request[Any]]] = {verb(request): request for request in ALL}

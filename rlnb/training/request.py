@@ -78,7 +78,8 @@ class TrainRequest:
     tags: Sequence[str] = ()
     """Tags to find the run by."""
     warm: bool | None = None
-    """Whether the living simulator may become the run's process; None uses ``rlnb.options.warm``."""
+    """Whether the living simulator may become the run's process; None uses ``rlnb.options.warm``, and never takes a
+    simulator in a job of a cluster."""
 
     @classmethod
     def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:

@@ -67,7 +67,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
         tags: Tags by which the run can be found.
-        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
+        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a
+            launcher of a cluster, True lets the simulator that holds a node of the same launcher train there, at most
+            until the end of its job, and None lets it not.
 
     Returns:
         The run, which is queued or starting.

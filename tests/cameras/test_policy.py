@@ -9,8 +9,10 @@ import pytest
 
 import rlnb
 from rlnb.cameras.policy import Subject, subject
+from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
+from rlnb.simulation import far
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks.request import Policy
@@ -77,3 +79,22 @@ def test_a_policy_without_a_simulator_has_nothing_to_show(root: Path) -> None:
     (run.path / "logs" / "model_4.json").write_text("{}")
     with pytest.raises(rlnb.RlnbError, match="trained with echo, without a simulator"):
         of(run)
+
+
+class Machine(rlnb.LocalLauncher):
+    """A launcher of another machine that has all runs."""
+
+    def simulator_job(self, python: str | None, asset_root: str | None) -> None: ...
+
+    def run_there(self, run: Path) -> str:
+        return f"/there/{run.name}"
+
+
+def test_a_checkpoint_that_is_on_another_machine_acts_in_the_simulator_there_alone(root: Path) -> None:
+    run = run_of(root)
+    remote.write(run.record.folder, remote.Remote(place="gpu7", files={"logs/model_30.pt": 7}))
+    run = RunFacts(run.path)
+    with pytest.raises(rlnb.RunError, match=r"model_30\.pt of .* is on gpu7, and not here"):
+        of(run)
+    with far.on(Machine()):  # type: ignore[arg-type]
+        assert of(run).policy == Policy(run=str(run.path), checkpoint="logs/model_30.pt", trust=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,24 @@ def test_a_run_is_trained_evaluated_and_trained_on_behind_the_door(door: Any) ->
     assert not is_locked(RunDir(run.path))
     assert (far(door, run) / "manifest.json").exists()
     assert 'launcher": "local"' in (far(door, run) / "manifest.json").read_text()
+
+
+def test_tensorboard_shows_a_run_that_was_trained_behind_the_door(door: Any) -> None:
+    pytest.importorskip("tensorboard")
+    run = train(door, 20).wait(WAIT_S)
+    board = rlnb.tensorboard(run, reload_s=1)
+    until(lambda: _points(board, run) == 20)
+    board.close()
+
+
+def _points(board: rlnb.TensorBoard, run: rlnb.Run) -> int:
+    """Return the number of points of a curve that TensorBoard has read."""
+    url = f"{board.url}data/plugin/scalars/scalars?run={run.id}&tag=Train%2Fmean_reward"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return len(json.load(answer))
+    except urllib.error.HTTPError:  # it has not read the run yet
+        return 0
 
 
 def test_the_curves_are_whole_after_a_time_without_a_connection(door: Any) -> None:
@@ -164,6 +185,30 @@ def test_an_end_that_fails_at_its_start_is_tried_less_and_less_often(
     host.run()
     assert [pause_s for pause_s, _ in reasons] == [0.1, 0.2, 0.4]
     assert all("Not a directory" in why or "File exists" in why for _, why in reasons), reasons
+
+
+def test_what_cannot_be_written_here_is_no_lack_of_a_connection(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo"))
+    job = run.next_job("train", lambda name: {"command.json": Command(argv=("x",))})
+    events = Path(door.root) / "runs" / "run" / "logs" / "events.out.tfevents.1"
+    events.parent.mkdir(parents=True)
+    events.write_bytes(b"points")
+    run.logs.touch()  # as good as a full disk
+    host, reasons = Host(run, door), []
+
+    def wait(self: Host) -> None:
+        reasons.append((self._what, self._why))
+        job.path.rename(tmp_path / "removed")
+
+    monkeypatch.setattr(Host, "_wait", wait)
+    host.run()
+    ((what, why),) = reasons
+    assert what == f"what {door.place} sends cannot be written here"
+    assert str(run.logs) in why
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,21 @@ def test_a_module_of_rlnb_runs_on_the_other_machine_with_its_interpreter(door: A
     assert other.argv()[-5:] == ["/opt/isaaclab.sh", "-p", "-P", "-m", "rlnb.mirror"]
 
 
+def test_a_run_is_there_if_it_is_mirrored_from_there(door: Any, root: Path) -> None:
+    run = RunDir(root / "runs" / "lift")
+    files.make_folder(run.path)
+    manifest = dataclasses.replace(MANIFEST, launcher="door", launcher_settings=door.settings)
+    files.write_once(run.manifest, manifest)
+    assert door.run_there(run.path) is None, "it is a run of this machine"
+    remote.write(run, remote.Remote(place=door.place))
+    assert door.run_there(run.path) == f"{door.root}/runs/lift"
+    for change in ({"place": "elsewhere"}, {"root": "/elsewhere"}):
+        other: Any = rlnb.make_launcher("door", {**door.settings, **change})
+        assert other.run_there(run.path) is None
+    other = rlnb.make_launcher("door", {**door.settings, "python": "python3.12", "env": {"A": "1"}})
+    assert other.run_there(run.path) == f"{door.root}/runs/lift"
+
+
 def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_path: Path) -> None:
     job = JobDir(tmp_path / "runs" / "r1" / "jobs" / "0-train")
     job.path.mkdir(parents=True)
@@ -194,6 +209,11 @@ def test_a_checkpoint_is_copied_on_request_and_refused_where_it_is_needed_before
     (path,) = run.checkpoints
     with pytest.raises(rlnb.CheckError, match=rf"fetch\('{path.name}'\) first"):
         rlnb.train("Echo", library="echo", init_from=run, max_iterations=1)
+    part = path.with_name(f".{path.name}.copy")
+    part.mkdir()
+    with pytest.raises(rlnb.RlnbError, match=rf"{path.name} could not be written below .*: .*Free space"):
+        run.fetch()
+    part.rmdir()
     assert run.fetch() == path
     assert path.read_bytes() == (Path(door.root) / "runs" / run.id / "logs" / path.name).read_bytes()
     assert run.fetch(path.name) == path, "it is here"

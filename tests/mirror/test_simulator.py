@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
+import shutil
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,11 @@ import pytest
 from far_node import interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
+from rlnb import plugins
 from rlnb.mirror import simulator as module
 from rlnb.mirror.simulator import FarJob
+from rlnb.records.evaluation import EvaluateOptions
+from rlnb.run import jobs
 from rlnb.simulation import far
 from rlnb.simulation.handle import Simulator
 from rlnb.simulation.job import RELAY
@@ -220,6 +225,60 @@ def test_the_card_of_a_training_comes_from_there_and_this_machine_needs_no_isaac
     (problem,) = rlnb.check("error", library="rsl_rl", launcher=door)
     assert "has no env config" in problem.what
     rlnb.simulator().close()
+
+
+@pytest.fixture
+def evaluates(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Let runs of the echo library be evaluated in living simulators, from the first call on."""
+
+    def begin() -> None:
+        monkeypatch.setattr(rlnb.options, "python", interpreter(tmp_path))
+        library = dataclasses.replace(plugins.library("echo"), simulator=True)
+        monkeypatch.setattr(plugins, "library", lambda name: library)
+
+    yield begin
+    far.shut_down()
+    until_gone(Path(door.root) / "simulators", WAIT_S)
+
+
+def test_a_run_of_that_machine_is_evaluated_in_its_simulator(door: Any, evaluates: Callable[[], None]) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=5, launcher=door).wait(WAIT_S)
+    evaluates()
+    evaluation = run.evaluate(episodes=4, launcher=door)
+    assert evaluation.episodes == 4
+    there = Path(door.root) / "runs" / run.id / "jobs"
+    assert sorted(path.name for path in there.iterdir()) == ["0-train", "1-evaluate"]
+    assert (there / "1-evaluate" / "evaluation.json").exists()
+    job = run.jobs[-1].folder
+    assert sorted(path.name for path in job.path.iterdir()) == ["evaluation.json", "job.json", "result.json"]
+    assert not run.checkpoints[0].exists(), "the checkpoint stays there"
+    with pytest.raises(rlnb.RunError, match=r"model_4\.json of .* is on .*fetch"):
+        run.evaluate(episodes=4, launcher=rlnb.local())
+
+
+def test_a_run_of_this_machine_is_evaluated_there_with_equal_numbers(
+    door: Any, evaluates: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=5, python=sys.executable).wait(WAIT_S)
+    here = run.evaluate(episodes=4)
+    evaluates()
+    monkeypatch.setattr(rlnb.options, "warm", True)
+    monkeypatch.setattr(rlnb.options, "simulator", door)
+    assert run.evaluate(episodes=4).returns == here.returns
+    assert not (Path(door.root) / "runs").exists()
+    (process,) = far.all_living()
+    assert process.python == rlnb.options.python, "the interpreter of the run is one of this machine"
+    assert run.jobs[-1].state() == "completed"
+    with pytest.raises(rlnb.RunError, match=r"FileNotFoundError: .*/logs/gone\.json"):
+        in_simulator_of(run, "logs/gone.json")
+    shutil.copyfile(run.checkpoints[0], tmp_path / "theirs.json")
+    with pytest.raises(rlnb.RunError, match=r"theirs\.json is not in the folder of .*Copy it"):
+        run.evaluate(episodes=4, checkpoint=tmp_path / "theirs.json")
+
+
+def in_simulator_of(run: rlnb.Run, checkpoint: str) -> None:
+    """Evaluate a checkpoint without a look whether it exists."""
+    jobs.do(run.record, "evaluate", EvaluateOptions(episodes=1, num_envs=1, seed=1, checkpoint=checkpoint))
 
 
 def test_nothing_is_left_a_minute_after_the_kernel_was_killed(door: Any, root: Path, tmp_path: Path) -> None:

@@ -73,3 +73,28 @@ def test_the_module_of_a_task_is_no_parcel_and_stays(courier: Courier) -> None:
 def test_a_run_that_the_node_does_not_see_is_named(courier: Courier, payload: dict[str, Any]) -> None:
     with pytest.raises(FileNotFoundError, match=r"^/nope$"):
         courier.translate(payload)
+
+
+def test_the_files_of_a_run_stand_for_it_and_its_job_is_made_there(courier: Courier) -> None:
+    run = "/home/me/runs/lift"
+    courier.take(run, "logs/model_4.pt", b"weights")
+    policy: Any = courier.translate({"policy": {"run": run, "checkpoint": "logs/model_4.pt"}})["policy"]
+    assert (Path(policy["run"]) / policy["checkpoint"]).read_bytes() == b"weights"
+    assert courier.translate({"job_dir": f"{run}/jobs/1-evaluate"})["job_dir"] == f"{policy['run']}/jobs/1-evaluate"
+    line = json.dumps({"error": f"{policy['run']}/logs/model_5.pt does not exist"}).encode()
+    assert json.loads(courier.answer(line)) == {"error": f"{run}/logs/model_5.pt does not exist"}
+
+
+def test_a_run_that_the_machine_has_too_is_used_where_it_is(
+    courier: Courier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    there = tmp_path / "rlnb-runs" / "runs" / "lift"
+    courier.place("/home/me/runs/lift", "~/rlnb-runs/runs/lift")
+    with pytest.raises(FileNotFoundError, match=r"^/home/me/runs/lift/jobs/1-evaluate$"):
+        courier.translate({"job_dir": "/home/me/runs/lift/jobs/1-evaluate"})
+    there.mkdir(parents=True)
+    assert courier.translate({"run": "/home/me/runs/lift"}) == {"run": str(there)}
+    assert courier.translate({"job_dir": "/home/me/runs/lift/jobs/1-evaluate"}) == {
+        "job_dir": str(there / "jobs" / "1-evaluate")
+    }

@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from rlnb.node.simulator import Handover
+from rlnb.node.agent import SAVE_S
+from rlnb.node.simulator import SAVED_BEFORE_S, Handover
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Result
 from rlnb.storage import files
@@ -220,3 +221,16 @@ def test_only_a_line_with_the_key_adopt_is_a_handover() -> None:
     handover = Handover.of(b'{"adopt": "/runs/r/jobs/0-train"}\n')
     assert handover is not None
     assert handover.job == JobDir(Path("/runs/r/jobs/0-train"))
+
+
+def test_a_training_in_a_lent_simulator_ends_in_time_before_the_job_around_it(tmp_path: Path) -> None:
+    line = json.dumps({"adopt": str(tmp_path), "webhook": "https://example.com", "hosted": True, "ends_s": 1000.0})
+    handover = Handover.of(line.encode())
+    assert handover is not None
+    assert handover.job.path == tmp_path
+    assert handover.deadline == 1000.0 - SAVED_BEFORE_S
+    assert SAVED_BEFORE_S > SAVE_S, "the training needs the time to save"
+    here = Handover.of(json.dumps({"adopt": str(tmp_path)}).encode())
+    assert here is not None
+    assert (here.deadline, here.hosted) == (None, False)
+    assert Handover.of(b'{"id": 1, "verb": "ping", "payload": {}}') is None

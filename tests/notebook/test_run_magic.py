@@ -42,6 +42,10 @@ def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, 
     here, there = capsys.readouterr().out.splitlines()
     assert here.startswith(f"Simulator(idle, pid {near.pid}, ")
     assert there.startswith(f"Simulator(idle, local on {socket.gethostname()}, pid ")
+    assert "takes no run" in str(shell.run_cell("%rlnb simulator now").error_in_exec)
+    shell.run_cell("%rlnb simulator close")
+    assert "no living simulator" in capsys.readouterr().out
+    assert not rlnb.Catalog([root]).simulators()
     simulator.shut_down()
 
 

@@ -11,7 +11,6 @@ import pytest
 
 import rlnb
 from rlnb.records.layout import RunDir
-from rlnb.records.options import CheckpointOptions
 from rlnb.records.record import RunRecord
 from rlnb.run import jobs
 from rlnb.spec import Job
@@ -38,19 +37,6 @@ def warm_job(run: rlnb.Run) -> Path:
     folder = run.record.folder.next_job("evaluate")
     files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
     return folder.path
-
-
-def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = echo(max_iterations=5).wait(WAIT_S)
-
-    class Interrupted:
-        def request(self, *_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
-    with pytest.raises(KeyboardInterrupt):
-        jobs._in_simulator(run.record, "evaluate", CheckpointOptions(checkpoint="logs/model_4.json"))
-    assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
 
 
 def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,3 +123,13 @@ def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
 
 def test_a_long_job_is_looked_at_less_often() -> None:
     assert [jobs.pause_s(waited_s) for waited_s in (0.0, 10.0, 50.0, 100.0, 1e6)] == [0.1, 0.1, 0.5, 1.0, 1.0]
+
+
+def test_a_launcher_for_a_run_without_a_simulator_is_refused(root: Path) -> None:
+    run = echo(max_iterations=5).wait(WAIT_S)
+    for verb in (run.evaluate, run.play):
+        with pytest.raises(rlnb.RlnbError, match=r"echo has no simulator"):
+            verb(launcher=rlnb.local())  # type: ignore[operator]
+    with pytest.raises(rlnb.RunError, match=r"launcher= is not possible for .*, since echo has no simulator"):
+        run.evaluate(launcher=rlnb.local())
+    assert len(run.jobs) == 1

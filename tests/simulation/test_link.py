@@ -15,6 +15,7 @@ from rlnb.simulation.link import Link, agent_command
 from rlnb.spec import Task
 from rlnb.tasks import messages, requests
 from rlnb.tasks.messages import Sent
+from rlnb.tasks.request import Policy
 
 BEGIN = "import os\nos.write(1, b'Welcome to node3.' + bytes([0]) + b'rlnb-relay 1' + bytes([10]))\n"
 ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data)"
@@ -59,6 +60,36 @@ def test_a_simulator_on_this_machine_gets_no_files(task: Task) -> None:
     link = Link([sys.executable, "-c", ECHO], os.environ)
     card(link, task)
     assert [line["verb"] for line in lines_of(link)] == ["card"]
+
+
+def play(link: Link, run: Path) -> None:
+    policy = Policy(run=str(run), checkpoint="logs/model_4.pt", trust=False)
+    request = requests.Preview(task=Task(id="Lift"), num_envs=1, steps=1, size=(1, 1), out="/out", policy=policy)
+    link.send(messages.call(1, request), request)
+
+
+def test_a_run_goes_with_its_record_its_source_and_its_checkpoint_unless_it_is_there(tmp_path: Path) -> None:
+    for name in ("manifest.json", "source/lift.py", "logs/model_4.pt", "logs/model_9.pt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    link = Link([sys.executable, "-c", BEGIN + ECHO], os.environ, ships=True, run_there=lambda run: None)
+    play(link, tmp_path)
+    play(link, tmp_path)
+    lines = [line for line in lines_of(link) if isinstance(line, dict)]
+    assert [line.get("module", "a call") for line in lines] == [
+        *("manifest.json", "source/lift.py", "logs/model_4.pt", "a call"),
+        "a call",
+    ]
+    assert {line["root"] for line in lines if "root" in line} == {str(tmp_path)}
+    link = Link([sys.executable, "-c", BEGIN + ECHO], os.environ, ships=True, run_there=lambda run: f"~/{run.name}")
+    play(link, tmp_path)
+    play(link, tmp_path)
+    placed, *calls = lines_of(link)
+    assert placed == {"root": str(tmp_path), "original": f"~/{tmp_path.name}"}
+    assert [line["verb"] for line in calls] == ["preview", "preview"]
+    link = Link([sys.executable, "-c", BEGIN + ECHO], os.environ, ships=True)
+    play(link, tmp_path)
+    assert [line["verb"] for line in lines_of(link)] == ["preview"], "the machine sees the same folder"
 
 
 SENDS = "import os; os.write(1, b'one' * 3); os.read(0, 1)"

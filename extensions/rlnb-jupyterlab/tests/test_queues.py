@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rlnb_jupyterlab.watcher import key_of
 
 import rlnb
 from rlnb.launch.hosted import handle_of
+from rlnb.simulation.whereabouts import Note
 
 LISTENS = """
 import socket, time
@@ -56,6 +58,19 @@ async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(
     run.cancel()
     assert run.wait(60).state == "cancelled"
     assert (await asked(jp_fetch, "cluster"))["links"] == []
+
+
+async def test_a_living_simulator_in_a_job_is_listed_with_its_place_and_walltime(jp_fetch: Any, root: Path) -> None:
+    note = Note(root)
+    note.write("slurm job 12 on node3", "node3", time.time() + 90 * 60)
+    first = (await asked(jp_fetch, "cluster"))["queues"][0]
+    assert (first["title"], first["error"]) == ("living simulators", "")
+    (row,) = first["rows"]
+    assert row == [str(os.getpid()), "lives", "slurm job 12 on node3", "90 min", "%rlnb simulator close"]
+    assert len(first["columns"]) == len(row)
+    note.remove()
+    tables = (await asked(jp_fetch, "cluster"))["queues"]
+    assert "living simulators" not in [table["title"] for table in tables]
 
 
 async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

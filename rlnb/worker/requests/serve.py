@@ -263,6 +263,12 @@ def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
     do(request.kind, Path(request.job_dir))
 
 
+def _run_job_there(request: requests.RunJobThere, exchange: Exchange) -> requests.JobFiles:
+    from rlnb.worker.requests.job_there import do_job
+
+    return do_job(request)
+
+
 def _compile(request: requests.Compile, exchange: Exchange) -> requests.Compilation:
     import time
 
@@ -344,6 +350,7 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Budget: _budget,
     requests.Engines: _engines,
     requests.RunJob: _run_job,
+    requests.RunJobThere: _run_job_there,
     requests.View: _view,
     requests.Compile: _compile,
     requests.Ping: _ping,

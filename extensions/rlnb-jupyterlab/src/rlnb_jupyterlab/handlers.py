@@ -325,11 +325,12 @@ class ClusterHandler(Handler):
     async def get(self) -> None:
         choices: Choices = self.settings["rlnb_choices"]
         dashboards = await self.aside(lambda: queues.dashboards(self.watcher.active()))
+        living = await self.aside(lambda: queues.simulators(self.watcher.simulators()))
         try:
             tables = await queues.queues((await choices.installed()).launchers)
         except FAILURES as exc:
             tables = [queues.Table(launcher="", error="rlnb launchers failed", detail=str(exc))]
-        self.answer(Cluster(queues=tables, links=[*self.open_pages.links(), *dashboards]))
+        self.answer(Cluster(queues=[*living, *tables], links=[*self.open_pages.links(), *dashboards]))
 
 
 ROUTES = [

@@ -56,6 +56,22 @@ async def _tables(launcher: LauncherChoice) -> list[Table]:
     return tables
 
 
+def simulators(places: Sequence[Any]) -> list[Table]:
+    """Return a table of the living simulators in jobs, or no table if there are none."""
+    rows = [
+        (
+            str(one.kernel.pid),
+            one.state,
+            one.place,
+            "" if one.left_s is None else f"{one.left_s / 60:.0f} min",
+            "%rlnb simulator close",
+        )
+        for one in places
+    ]
+    columns = ("kernel", "state", "place", "walltime left", "to give it back")
+    return [Table(launcher="", title="living simulators", columns=columns, rows=rows)] if rows else []
+
+
 def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
     """Return a link to Dask's dashboard for each run that has one on this machine."""
     links = []

@@ -107,6 +107,10 @@ class Watcher:
         with self._lock:
             return [self._runs[key] for key, line in self._rows.items() if line.state not in rlnb.ENDED]
 
+    def simulators(self) -> Sequence[Any]:
+        """Return the living simulators in jobs; see :meth:`rlnb.Catalog.simulators`."""
+        return self._catalog.simulators()
+
     # -- the thread's work
 
     def _prepare(self) -> None:

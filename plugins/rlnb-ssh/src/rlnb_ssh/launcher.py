@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlnb import CheckError, Launcher, Manifest, Problem, RemoteLauncher
 from rlnb_ssh import errors
+from rlnb_ssh.install import install
 
 if TYPE_CHECKING:
     Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -94,6 +96,23 @@ class Ssh(RemoteLauncher):
         """Return the ``ssh`` command that runs a command on the machine."""
         arguments = [word for option in OPTIONS for word in option.split()]
         return ["ssh", *arguments, *self.options, "--", self.place, "exec " + " ".join(map(_quoted, argv))]
+
+    def install(self, wheels: str | Path, *, extras: Sequence[str] = (), base: str = "python3.12") -> None:
+        """Make the environment of :attr:`python` on the machine, and install rlnb and the plugins in it.
+
+        The packages are rlnb and the packages of the plugins that are installed here, in the same versions, and what
+        they require from the package index of that machine. The environment appears there once it is complete.
+
+        Args:
+            wheels: Folder of wheels here, as ``make wheels`` in a checkout makes it, with its ``constraints.txt``.
+            extras: Extras of rlnb that are installed too, such as ``["isaaclab"]``.
+            base: Interpreter there that makes the environment, or its version for ``uv``, which is used if it is there.
+
+        Raises:
+            CheckError: The environment cannot be made; nothing was changed there.
+            RlnbError: The installation has failed; nothing of it is left there.
+        """
+        install(self.reach, self.problem, self.python, Path(wheels), extras, base)
 
     def problem(self, code: int | None, error: str) -> Problem:
         """Return why the machine cannot be reached, and what to do."""

@@ -1,0 +1,125 @@
+"""A living simulator in a job is lent to trainings and comes back, and its job lasts as long as the training."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from far_node import Node, interpreter, processes, until_gone
+
+import rlnb
+from rlnb.simulation import far
+from rlnb.simulation.job import ANNOUNCED_S
+from rlnb.simulation.process import SimulatorProcess
+from rlnb.tasks import requests
+
+WAIT_S = 60.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def living(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatorProcess]:
+    monkeypatch.setattr(rlnb.options, "python", interpreter(tmp_path))
+    process = far.living(Node(), rlnb.options.python, None)
+    process.request(requests.Ping())
+    yield process
+    far.shut_down()
+    assert process.job is not None
+    until_gone(process.job.folder.path, WAIT_S)
+
+
+def train(iterations: int, *, warm: bool | None = True) -> rlnb.Run:
+    """Start a training with a tenth of a second per iteration. The stand-in cannot train in a process of its own."""
+    agent = {"iteration_s": 0.1}
+    return rlnb.train("Echo", library="echo", max_iterations=iterations, agent=agent, launcher=Node(), warm=warm)
+
+
+def test_a_training_takes_the_simulator_over_and_gives_it_back(living: SimulatorProcess) -> None:
+    pid, job = living.pid, living.job
+    run = train(10)
+    assert not living.alive
+    assert run.wait(WAIT_S).progress == (10, 10)
+    assert not run.jobs[0].folder.handle.exists()
+    until(lambda: far.current(Node(), rlnb.options.python, None) is living)
+    living.request(requests.Ping())
+    assert (living.pid, living.job) == (pid, job)
+
+
+def test_a_request_meanwhile_starts_another_simulator_in_the_same_job(living: SimulatorProcess) -> None:
+    run = train(6000)
+    until(lambda: run.state == "running")
+    other = far.living(Node(), rlnb.options.python, None)
+    other.request(requests.Ping())
+    assert other.job is living.job
+    assert other.pid != living.pid
+    run.cancel()
+    assert run.wait(WAIT_S).state == "cancelled"
+    other.request(requests.Ping())
+    assert far.current(Node(), rlnb.options.python, None) is other
+
+
+def test_without_a_request_a_training_does_not_take_it_and_the_kernel_says_how(
+    living: SimulatorProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        run = train(1, warm=None)
+    assert "holds a node of the same launcher" in caplog.text
+    assert "rlnb.train(..., warm=True)" in caplog.text
+    assert run.jobs[0].folder.handle.exists()
+    assert living.alive
+    with pytest.raises(rlnb.RunError):
+        run.wait(WAIT_S)
+
+
+def test_a_job_that_ends_soon_does_not_train(living: SimulatorProcess) -> None:
+    assert living.job is not None
+    for left_s, is_idle in ((ANNOUNCED_S + 60.0, True), (ANNOUNCED_S - 1.0, False)):
+        living.job.ends_s = time.time() + left_s
+        assert (far.idle(Node(), rlnb.options.python, None) is living) is is_idle
+
+
+def test_a_node_that_is_given_back_trains_to_the_end(living: SimulatorProcess) -> None:
+    assert living.job is not None
+    run = train(20)
+    far.close(Node(), rlnb.options.python, None)
+    assert run.wait(WAIT_S).progress == (20, 20)
+    until_gone(living.job.folder.path, WAIT_S)
+
+
+KERNEL = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import rlnb
+from test_lending_far import Node, far, requests, train
+process = far.living(Node(), rlnb.options.python, None)
+process.request(requests.Ping())
+print(train(40).path, process.job.folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_training_goes_on_without_the_kernel_and_then_the_job_ends(root: Path, tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    argv = [sys.executable, "-c", KERNEL, str(here), str(here.parent / "rig")]
+    env = {**os.environ, "RLNB_ROOT": str(root), "RLNB_PYTHON": interpreter(tmp_path)}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as kernel:
+        assert kernel.stdout is not None
+        path, job = map(Path, kernel.stdout.readline().decode().split())
+        run = rlnb.Run(path)
+        until(lambda: run.state == "running")
+        kernel.kill()
+    assert processes(job)
+    assert run.wait(WAIT_S).progress == (40, 40)
+    until_gone(job, 60.0)
