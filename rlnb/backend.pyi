@@ -10,5 +10,7 @@ from .worker.jobs.checkpoints import restore_random_state as restore_random_stat
 from .worker.jobs.checkpoints import vet_checkpoint as vet_checkpoint
 from .worker.jobs.checkpoints import write_whole as write_whole
 from .worker.jobs.export import export_module as export_module
+from .worker.jobs.tensors import read_tensors as read_tensors
+from .worker.jobs.tensors import write_tensors as write_tensors
 
 __all__: list[str]

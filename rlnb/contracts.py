@@ -162,25 +162,42 @@ class TrainContext(Protocol):
     synchronisation when this is False."""
     max_iterations: int | None
     """Learning iterations to run; None keeps the number in the agent config."""
-    checkpoint: Path | None
-    """Checkpoint to resume from; None if the training does not resume."""
-    init_from: Path | None
-    """Checkpoint whose weights to start from, normalisers included; optimiser and counters start anew. None starts
-    from fresh weights."""
     trust: bool
     """Whether the user trusts the checkpoint, so that a file which holds more than weights may be loaded."""
     agent: Mapping[str, Json]
     """Agent config values that the user passed, by dotted path, for libraries without an Isaac Lab agent config."""
 
-    def resumed(self, save: Callable[[str], object]) -> None:
-        """Record which parts of :attr:`checkpoint` were restored exactly.
+    @property
+    def checkpoint(self) -> Path | None:
+        """Checkpoint to resume from; None if the training does not resume.
+
+        :meth:`started` raises if a resumed training has not read it, or starts at iteration 0.
+        """
+        ...
+
+    @property
+    def init_from(self) -> Path | None:
+        """Checkpoint whose weights to start from, normalisers included; optimiser and counters start anew.
+
+        None starts from fresh weights. :meth:`started` raises if it is a file and was not read.
+        """
+        ...
+
+    def resumed(
+        self, save: Callable[[str], object], *, lost: Mapping[str, str] | None = None, all_ranks: bool = False
+    ) -> None:
+        """Record which parts of the training's state were restored exactly, and which are lost.
 
         Call it after loading :attr:`checkpoint` and before :meth:`started`. It saves the present state with ``save``
         and compares both files bit by bit.
 
         Args:
-            save: ``function(path)`` that writes a checkpoint of the present state with ``torch.save``, in the library's
-                usual way.
+            save: ``function(path)`` that writes a checkpoint of the present state in the library's usual way, with its
+                companions beside ``path``.
+            lost: What the checkpoint does not hold, by name, with the consequence, such as ``{"replay buffer": "it is
+                not saved, so the warm-up begins anew"}``. ``run.wait()`` tells the user.
+            all_ranks: Whether the checkpoint holds the random state of every rank, and each has restored its own. If
+                not, that of the ranks above 0 counts as lost.
         """
         ...
 
@@ -202,6 +219,9 @@ class TrainContext(Protocol):
             max_iterations: Iteration at which the training ends.
             first_iteration: Iteration at which the training starts: 0, or the iteration of the resumed checkpoint.
             num_envs: Environments over all ranks; None takes the number of envs that the worker made.
+
+        Raises:
+            RlnbError: The library has ignored :attr:`checkpoint` or :attr:`init_from`, or an iteration would be empty.
         """
         ...
 

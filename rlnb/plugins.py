@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
+from rlnb.hooks.plugin import Plugin
 from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType
@@ -67,6 +68,12 @@ def library(name: str) -> Library:
     if name == SCRIPT.name:
         return SCRIPT
     return _get("RL library", name, libraries())
+
+
+def plugin_of(library: str) -> Plugin | None:
+    """Return the plugin of a library; None for one that rlnb has itself, or that is not installed."""
+    pairs = registered("rlnb_libraries")
+    return next((plugin for plugin, items in pairs if any(item.name == library for item in items)), None)
 
 
 def launcher(name: str) -> LauncherType:

@@ -245,13 +245,18 @@ class Started:
     saves_when_stopped: bool = False
     """Whether the training finishes its iteration and saves a checkpoint when it is stopped."""
     restored: Mapping[str, str] = field(default_factory=dict)
-    """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
+    """Whether each part of a resumed training's state was restored exactly, by name of the part."""
     plugins: Mapping[str, str] | None = None
     """Version of each plugin that could change the env config, by name; None if an older rlnb trained."""
     gpu: str = ""
     """Model of rank 0's GPU and version of its driver; empty on a CPU."""
     communication: Mapping[str, str] = field(default_factory=dict)
     """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
+
+    @property
+    def losses(self) -> Mapping[str, str]:
+        """The entries of :attr:`restored` that were not restored."""
+        return {part: report for part, report in self.restored.items() if report.startswith("NOT ")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -351,10 +351,8 @@ def _gpus(manifest: Manifest, timelines: Sequence[_Timeline]) -> float:
 def _checkpoint_bytes(record: RunRecord, timelines: Sequence[_Timeline]) -> int:
     saves = [save for line in timelines for save in line.saves or () if save.size]
     size, names = sum(save.size for save in saves), {save.file for save in saves}
-    for path in record.checkpoints:
-        with contextlib.suppress(OSError):  # deleted at this moment in favour of a newer one
-            size += 0 if path.name in names else path.stat().st_size
-    return size
+    checkpoints = record.checkpoints
+    return size + sum(checkpoints.size(path) for path in checkpoints if path.name not in names)
 
 
 def _frames(timelines: Sequence[_Timeline]) -> float:

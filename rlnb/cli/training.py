@@ -205,6 +205,7 @@ def show_run(run: Run) -> None:
         ("reason", run.reason if run.state not in ENDED else ""),
         ("error", result.error if result else ""),
         *[(restart.count, restart.cause) for restart in run.restarts],
+        *[(f"{part}, resumed", report) for part, report in (run.started.losses if run.started else {}).items()],
         ("iteration", f"{iteration} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),

@@ -15,7 +15,7 @@ from pluggy import HookImpl
 
 from rlnb.errors import InterruptedRequest, Problem
 from rlnb.hooks.plugin import HookError, Plugin, cause_of
-from rlnb.registration.library import Library
+from rlnb.registration.library import STEM, Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
 from rlnb.spec import Command, Task
 from rlnb.storage.fields import wrong_fields
@@ -162,6 +162,20 @@ def _library_faults(library: Library) -> list[str]:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
     except (re.error, TypeError) as exc:  # a TypeError has a clause of its own
         faults += [f"checkpoint_pattern={library.checkpoint_pattern!r}: {exc}"] if isinstance(exc, re.error) else []
+    return faults + _checkpoint_faults(library)
+
+
+def _checkpoint_faults(library: Library) -> list[str]:
+    """Return what is wrong with the companions and the glob; their types have clauses of their own."""
+    companions = library.checkpoint_companions if isinstance(library.checkpoint_companions, tuple | list) else ()
+    faults = [
+        f"checkpoint_companions has {name!r}, which is not the name of a .npz or .safetensors file with {STEM}"
+        for name in companions
+        if isinstance(name, str) and not re.fullmatch(r"[^/{}]*\{stem\}[^/{}]*\.(npz|safetensors)", name)
+    ]
+    glob = library.checkpoint_glob
+    if library.checkpoint_is_folder and isinstance(glob, str) and "**" in glob:
+        faults.append(f"checkpoint_glob={glob!r} names folders at any depth, where it has to name their parents")
     return faults
 
 

@@ -159,6 +159,10 @@ class Far:
 
     def _send_changes(self) -> None:
         entries = tree.scan(self._run, self._library)
+        sizes: dict[str, Json] = {path: entry.size for path, entry in entries.items() if entry.way == "list"}
+        if sizes != self._list or self._states_s == float("-inf"):
+            self._channel.send(Frame(kind="list", data=sizes))  # a job that has ended here has all its checkpoints
+            self._list = sizes
         for path, entry in entries.items():
             if entry.way != "list":
                 with contextlib.suppress(FileNotFoundError, RlnbError):  # removed since
@@ -167,10 +171,6 @@ class Far:
             del self._sent[path]
             if tree.PASSING.fullmatch(path):
                 self._channel.send(Frame(kind="gone", path=path))
-        sizes: dict[str, Json] = {path: entry.size for path, entry in entries.items() if entry.way == "list"}
-        if sizes != self._list or self._states_s == float("-inf"):
-            self._channel.send(Frame(kind="list", data=sizes))
-            self._list = sizes
 
     def _send_change(self, path: str, entry: Entry) -> None:
         size, mtime_ns = self._sent.get(path, (-1, 0))

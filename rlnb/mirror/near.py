@@ -15,6 +15,7 @@ from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
 from rlnb.mirror.part import Part, write_at
 from rlnb.records import remote
+from rlnb.records.checkpoint_files import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
 from rlnb.registration.library import Library
@@ -155,8 +156,7 @@ class Near:
             for name in tree.FILES:
                 file = options.get(name)
                 if isinstance(file, str) and os.path.isabs(file):
-                    options[name] = copy = f"init/{job.path.name}/{name}-{Path(file).name}"
-                    self._put(channel, Path(file), copy)
+                    options[name] = self._send_checkpoint(channel, Path(file), f"init/{job.path.name}/{name}")
         except OSError as exc:
             self._end(job, "failed", f"{exc.filename} cannot be sent to {self._place}: {exc.strerror or exc}")
             return
@@ -164,6 +164,18 @@ class Near:
         self._is_new(job.path)
         wish = dataclasses.replace(record, options=options)
         channel.send(Frame(kind="start", path=job.path.name, data=to_json(wish)))
+
+    def _send_checkpoint(self, channel: Channel, checkpoint: Path, folder: str) -> str:
+        """Send a checkpoint that is not one of the run; return its path below the folder of the run.
+
+        Only a training that is resumed needs the companions, which may be large. A new one takes the weights.
+        """
+        paths = [*files_of(checkpoint)]
+        if folder.endswith("checkpoint"):
+            paths += filter(files.there, companions_of(checkpoint, self._library))
+        for path in paths:
+            self._put(channel, path, f"{folder}/{path.relative_to(checkpoint.parent).as_posix()}")
+        return f"{folder}/{checkpoint.name}"
 
     def _put(self, channel: Channel, path: Path, name: str) -> None:
         with open(path, "rb") as file:

@@ -12,7 +12,8 @@ from typing import BinaryIO, Literal, TypeAlias
 
 from rlnb.errors import RlnbError
 from rlnb.records import remote
-from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir, is_match
+from rlnb.records.checkpoint_files import belongs, folder_of
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir
 from rlnb.registration.library import Library
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
@@ -57,15 +58,20 @@ def way_of(path: str, library: Library) -> Way | None:
     """
     parts = PurePosixPath(path).parts
     name = parts[-1] if parts else ""
-    if not is_inside(path) or parts[0] in STAYS or any(part.startswith(".") for part in parts):
+    below_logs = PurePosixPath(*parts[1:]) if parts and parts[0] == "logs" else PurePosixPath()
+    checkpoint = folder_of(below_logs, library)
+    visible = parts if checkpoint is None else checkpoint.parts  # a file in it may have a name such as .metadata
+    if not is_inside(path) or parts[0] in STAYS or any(part.startswith(".") for part in visible):
         return None
+    if checkpoint is not None:
+        return "list"
     if parts[0] == "view":
         return "whole" if path == "view/frame.npz" else None
     if parts[0] == JOBS and (name in OWN or name.endswith(".alive")):
         return None
     if GROWS.search(name):
         return "grow"
-    if parts[0] == "logs" and is_match(str(PurePosixPath(*parts[1:])), library.checkpoint_glob):
+    if belongs(below_logs, library):
         return "list"
     return "once" if RECORDS.fullmatch(path) and name in ONCE else "whole"
 

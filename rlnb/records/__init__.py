@@ -1,9 +1,10 @@
 """Readers of run folders.
 
 ``layout`` names every file, ``record`` derives the state of a run from its files, and ``facts`` holds ``RunFacts``,
-everything that can be read from a run folder. ``checkpoints``, ``evaluation``, ``export``, ``ranks``, ``notes``,
-``config``, ``submission``, ``options``, ``flight``, ``alerts``, ``saves`` and ``asked`` read one kind of record each;
-``find`` finds run folders, and ``camera_files`` exchanges camera frames with a training.
+everything that can be read from a run folder. ``checkpoint_files`` says which files are one checkpoint.
+``checkpoints``, ``evaluation``, ``export``, ``ranks``, ``notes``, ``config``, ``submission``, ``options``, ``flight``,
+``alerts``, ``saves`` and ``asked`` read one kind of record each; ``find`` finds run folders, and ``camera_files``
+exchanges camera frames with a training.
 
 Belongs here: reading run folders. Does not belong here: drawing their content (``rlnb.display``), and verbs.
 """

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from rlnb import plugins
 from rlnb.errors import RlnbError, refuse_other_than_text
 from rlnb.metrics.metrics import Metrics
+from rlnb.records import checkpoint_files
+from rlnb.records.layout import RunDir
 from rlnb.registration.library import Library
 from rlnb.spec import Started
 from rlnb.storage import files
@@ -23,6 +25,8 @@ class Trained(Protocol):
 
     @property
     def id(self) -> str: ...
+    @property
+    def folder(self) -> RunDir: ...
     @property
     def metrics(self) -> Metrics: ...
     @property
@@ -58,12 +62,41 @@ class Checkpoints(list[Path]):
         torn: list[str] = []
         older = self[: self.index(before)] if before is not None and before in self else self
         for path in reversed(older):
-            if path in self.far or is_whole(path):
+            if path in self.far or self.is_whole(path):
                 if torn:
                     logger.warning("%s is incomplete. %s is used instead.", ", ".join(torn), path.name)
                 return path
             torn.append(path.name)
         return None
+
+    def exists(self, path: Path) -> bool:
+        """Return whether a path is a file, or a folder if that is what the library's checkpoints are."""
+        is_kind = path.is_dir if self._library.checkpoint_is_folder else path.is_file
+        return files.there(path) and is_kind()
+
+    def far_files(self, path: Path) -> list[Path]:
+        """Return the files of a checkpoint that are only on another machine, in the order in which they are copied."""
+        return checkpoint_files.far_files_of(self._record.folder, path, self._library)
+
+    def is_whole(self, path: Path) -> bool:
+        """Return whether a checkpoint and its companions are complete, as far as that shows without loading them."""
+        return checkpoint_files.is_whole(path, self._library)
+
+    def size(self, path: Path) -> int:
+        """Return the size of a checkpoint in bytes, all its files and companions included."""
+        return checkpoint_files.size_of(path, self._library)
+
+    def delete(self, path: Path) -> None:
+        """Delete a checkpoint with its companions.
+
+        Raises:
+            OSError: A file cannot be deleted.
+        """
+        checkpoint_files.remove(path, self._library)
+
+    @property
+    def _library(self) -> Library:
+        return self._record.library_spec or plugins.SCRIPT
 
     def best(self, metric: str = "reward", *, lowest: bool = False) -> Path | None:
         """Return the checkpoint at whose iteration a metric was best: the newest of equals, None if the run has none.
@@ -110,19 +143,3 @@ class Checkpoints(list[Path]):
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         best = max(rated)[2] if rated else None
         return [path for path in counted[: max(0, len(counted) - keep)] if path != best]
-
-
-def is_whole(path: Path) -> bool:
-    """Return whether a checkpoint is complete, as far as that shows without loading it.
-
-    A loss of power, a full disk or a broken copy leaves an empty or a truncated file. ``torch.save`` writes a zip
-    archive, which ends with its directory (section 4.3.6 of PKWARE's APPNOTE).
-    """
-    try:
-        with files.open_regular(path) as file:
-            begin = file.read(2)
-            if begin == b"PK":
-                return zipfile.is_zipfile(file)
-        return bool(begin) and (path.suffix != ".json" or files.read_json(path) is not None)
-    except (OSError, RlnbError):
-        return False

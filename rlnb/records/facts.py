@@ -12,7 +12,6 @@ from rlnb import plugins
 from rlnb.contracts import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked
-from rlnb.records.checkpoints import is_whole
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
@@ -73,9 +72,9 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
     if path in checkpoints.far:
         return str(path.relative_to(record.path))
-    if not files.there(path) or not path.is_file():
+    if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
-    if not is_whole(path):
+    if not checkpoints.is_whole(path):
         earlier = checkpoints.last_whole(before=path)
         fix = f"Use checkpoint={earlier.name!r}." if earlier else "Use another file."
         raise RunError(f"{path} is not a complete checkpoint: it is torn. {fix}")
@@ -234,6 +233,8 @@ class RunFacts:
     def fetch(self, checkpoint: str | Path | None = None) -> Path:
         """Return the path of a checkpoint on this machine, after copying it from the machine of the run if necessary.
 
+        Its companions, such as a replay buffer, are copied with it.
+
         Args:
             checkpoint: Name or path of the checkpoint; None is the last.
 
@@ -244,7 +245,8 @@ class RunFacts:
         if self.path / name in self.checkpoints.far:
             launcher = plugins.launcher_of(self.manifest)
             assert isinstance(launcher, FarLauncher), "the run is on another machine"
-            launcher.fetch(self.path, [name])
+            paths = self.checkpoints.far_files(self.path / name)
+            launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])
         return self.path / name
 
     @property

@@ -102,7 +102,9 @@ class RunDir:
     def frame(self) -> Path:
         return self.view / "frame.npz"
 
-    def checkpoints(self, glob: str, pattern: str, further: Iterable[Path] = ()) -> list[Path]:
+    def checkpoints(
+        self, glob: str, pattern: str, further: Iterable[Path] = (), *, folders: bool = False
+    ) -> list[Path]:
         """Return the checkpoints of the run, oldest iteration first.
 
         Args:
@@ -110,9 +112,12 @@ class RunDir:
             pattern: Regular expression whose first group is a file's iteration; files that do not match (a "best"
                 file) come first.
             further: Checkpoints that are only on another machine.
+            folders: Whether a checkpoint is a folder.
         """
         # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
-        paths = {path for path in _matches(self.logs, glob) if not path.name.startswith(".") and path.is_file()}
+        matches = self.logs.glob(glob) if folders else _matches(self.logs, glob)
+        is_kind = Path.is_dir if folders else Path.is_file
+        paths = {path for path in matches if not path.name.startswith(".") and is_kind(path)}
         numbered = []
         for path in paths.union(further):
             match = re.search(pattern, path.name)

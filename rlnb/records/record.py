@@ -13,7 +13,8 @@ from typing import TypeVar
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
-from rlnb.records import remote, waits
+from rlnb.records import waits
+from rlnb.records.checkpoint_files import checkpoints_of
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import logged_before
@@ -374,9 +375,8 @@ class RunRecord:
     @property
     def checkpoints(self) -> Checkpoints:
         """Checkpoints, oldest iteration first."""
-        library = self.library_spec or plugins.SCRIPT
-        far = remote.checkpoints(self.folder, library.checkpoint_glob)
-        return Checkpoints(self.folder.checkpoints(library.checkpoint_glob, library.checkpoint_pattern, far), self, far)
+        paths, far = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
+        return Checkpoints(paths, self, far)
 
     def __repr__(self) -> str:
         state = self.state

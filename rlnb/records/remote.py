@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.errors import RlnbError, RunError
-from rlnb.records.layout import JobDir, RunDir, is_match
+from rlnb.records.layout import JobDir, RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -56,24 +56,13 @@ def far_files(run: RunDir) -> dict[Path, int]:
     return {path: size for path, size in sizes.items() if not files.there(path)}
 
 
-def checkpoints(run: RunDir, glob: str) -> list[Path]:
-    """Return the checkpoints of a run that are only on another machine.
-
-    Args:
-        run: The run.
-        glob: Which files below the logs are checkpoints.
-    """
-    far = [path for path in far_files(run) if path.is_relative_to(run.logs)]
-    return [path for path in far if is_match(path.relative_to(run.logs).as_posix(), glob)]
-
-
 def refuse_far(run: RunDir, path: Path) -> None:
-    """Refuse to read a file that is only on another machine.
+    """Refuse to read a file, or a folder with files, that is only on another machine.
 
     Raises:
         RunError: The file is not here. The message has the call that copies it.
     """
-    if path in far_files(run):
+    if any(path == far or path in far.parents for far in far_files(run)):
         remote = remote_of(run)
         place = remote.place if remote else "another machine"
         raise RunError(

@@ -19,7 +19,7 @@ class Save:
     """One checkpoint that was written."""
 
     file: str
-    """Name of the checkpoint's file."""
+    """Name of the checkpoint's file or folder, or of a companion."""
     end_s: float
     """Time at which it was complete, in seconds since the epoch."""
     duration_s: float

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+STEM = "{stem}"
+"""Stands in :attr:`Library.checkpoint_companions` for the name of a checkpoint without its suffix."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
@@ -39,6 +42,8 @@ class Library:
     must be kept, or refused by the plugin's ``rlnb_check``."""
     former_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Agent config paths of older versions of the library, each mapped to its present paths, which errors name."""
+    resumes: bool = True
+    """Whether a training can continue from a checkpoint. If not, ``run.resume()`` and restarts are refused."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
@@ -47,6 +52,12 @@ class Library:
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
     """Whether the number in a checkpoint's name counts finished iterations; False if it is the last one's index."""
+    checkpoint_is_folder: bool = False
+    """Whether a checkpoint is a folder of files. Its :attr:`checkpoint_glob` then names folders, and has no ``**``."""
+    checkpoint_companions: tuple[str, ...] = ()
+    """Names of files beside a checkpoint that belong to it, such as ``"{stem}.replay_buffer.npz"``, where ``{stem}`` is
+    the checkpoint's name without its suffix. They are ``.npz`` or ``.safetensors`` files, which run no code, and are
+    written before the checkpoint. A companion may be missing."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """The library's own tag for each name in :data:`rlnb.spec.METRICS`."""
     former_metrics: Mapping[str, str] = field(default_factory=dict)

@@ -66,6 +66,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "state", run.state
     for restart in run.restarts:
         yield restart.count, restart.cause or "-"
+    for part, report in (started.losses if started else {}).items():
+        yield f"{part}, resumed", report
     yield "iterations", f"{done} of {total}" if total else "-"
     yield "seed", str(manifest.seed)
     yield "num_envs", str(started.num_envs if started else manifest.task.num_envs or "-")

@@ -1,4 +1,4 @@
-"""Where a training continues, by the iterations of its checkpoints."""
+"""What a person is told when a training goes on: where it continues, and what it has lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def iterations_of(run: RunFacts) -> dict[Path, float | None]:
 
 
 def say_where(run: RunFacts, rest: TrainOptions, done: int) -> None:
-    """Log the iteration that a training continues from; warn if more is lost than a checkpoint interval.
+    """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval.
 
     Args:
         run: The run.
@@ -35,3 +35,12 @@ def say_where(run: RunFacts, rest: TrainOptions, done: int) -> None:
     interval = last - max(earlier, default=-1)
     if done - begin > interval:
         logger.warning("%s had finished %d iterations. %d of them are trained again.", run.id, done, done - begin)
+
+
+def say_losses(run: RunFacts) -> bool:
+    """Warn of what a resumed training could not restore; return whether the training has said what it could."""
+    started = run.started
+    if started is not None and started.losses:
+        losses = "; ".join(f"{part}: {report}" for part, report in started.losses.items())
+        logger.warning("%s was resumed without a part of its state. %s", run.id, losses)
+    return started is not None

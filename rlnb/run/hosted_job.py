@@ -10,7 +10,7 @@ from pathlib import Path
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.display.own_user import refuse_other_users
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.restarts import GIVEN_BACK, interruptions
@@ -214,11 +214,15 @@ class HostedJob:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
+        try:
+            options = rest_of(self._record, self._folder)
+        except RunError as exc:  # the library cannot resume
+            self.explain(f"{result.error}. It does not go on: {exc}")
+            return False
+        if options is None:
+            return False
         if needs_progress and result.outcome == "timeout" and not has_saved(self._record, self._folder):
             self.explain(". ".join(filter(None, [result.error, NO_PROGRESS])))
-            return False
-        options = rest_of(self._record, self._folder)
-        if options is None:
             return False
         try:
             start_job(

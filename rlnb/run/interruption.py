@@ -7,9 +7,10 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
-from rlnb.run.jobs import ResumedError, submit
+from rlnb.run.jobs import ResumedError, refuse_without_resuming, submit
 from rlnb.run.run import Run
 from rlnb.spec import Job
+from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
 
@@ -23,7 +24,12 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     """Return the options of the training that goes on after an interrupted one; None if no iterations are left.
 
     Until the interrupted training has written a checkpoint, its own options (init_from or checkpoint) still apply.
+
+    Raises:
+        RunError: The training had begun, and its library cannot resume.
     """
+    if files.there(job.started):
+        refuse_without_resuming(record)
     run = Run(record.path)  # its state is "queued" here, so run.resume() would refuse
     options = options_of(TrainOptions, job)
     try:
@@ -47,7 +53,7 @@ def go_on(job: JobDir, record: RunRecord, *, restart: int, max_restarts: int) ->
         max_restarts: Number of restarts after which the training is not continued.
 
     Raises:
-        RlnbError: The job cannot be added.
+        RlnbError: The job cannot be added, or the library cannot resume.
     """
     options = rest_of(record, job)
     if options is None:

@@ -117,13 +117,31 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     if job.may_wait():
         loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
     reason = result.error if result else loss
-    verb = "resume()" if record.checkpoints else "logs(200)"
+    verb = "resume()" if record.checkpoints and resumes(record) else "logs(200)"
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     raise RunError(
         f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
+
+
+def resumes(record: RunRecord) -> bool:
+    """Return whether a training can continue from a checkpoint, as far as its library is known here."""
+    return record.library_spec is None or record.library_spec.resumes
+
+
+def refuse_without_resuming(record: RunRecord) -> None:
+    """Refuse to continue a training whose library cannot.
+
+    Raises:
+        RunError: The library has ``resumes=False``.
+    """
+    if not resumes(record):
+        raise RunError(
+            f"The library {record.library!r} cannot resume a training, so {record.id} does not continue. "
+            "Start a new training: rlnb.train(...)"
+        )
 
 
 @dataclass(kw_only=True, slots=True)

@@ -59,7 +59,10 @@ class Pruning:
             if id in busy:
                 continue
             try:
-                _remove(path)
+                if path.name == id:
+                    _remove(path)
+                elif record := records[id]:
+                    record.checkpoints.delete(path)
             except OSError as exc:
                 failed.append(f"{path}: {exc.strerror or exc}")
             except RunError as exc:
@@ -103,7 +106,10 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
             unfinished += 1
             continue
         try:
-            items += [(run.id, path, _size(path)) for path in ([run.path] if whole else run.checkpoints.spare(keep))]
+            if whole:
+                items.append((run.id, run.path, _size(run.path)))
+            else:
+                items += [(run.id, path, run.checkpoints.size(path)) for path in run.checkpoints.spare(keep)]
         except Exception as exc:  # no error of a damaged record may hide the other runs
             logger.warning("%s is skipped. %s", run.path, exc)
             unfinished += 1
@@ -121,13 +127,12 @@ def idle(record: RunRecord) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint, or a run after renaming its folder.
+    """Remove a run after renaming its folder.
 
     An agent that is about to exit may still write below the old name, so that the folder could not be removed. And
     without the new name, a half-removed run could be listed as a run of stock Isaac Lab.
     """
     if not path.is_dir():
-        path.unlink(missing_ok=True)
         return
     if path.is_symlink():
         raise OSError(f"is a link to {path.readlink()}. Remove it yourself")
@@ -146,9 +151,9 @@ def _remove(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, or of the files below a folder, in bytes."""
+    """Return the size of the files below a folder, in bytes."""
     size = 0
-    for file in files_below(path) if path.is_dir() else [path]:
+    for file in files_below(path):
         with contextlib.suppress(FileNotFoundError):  # an exiting agent still removes files
             size += file.lstat().st_size
     return size

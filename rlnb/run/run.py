@@ -12,8 +12,8 @@ from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord
-from rlnb.run.continuation import iterations_of, say_where
-from rlnb.run.jobs import do, pause_s, raise_unless_completed
+from rlnb.run.continuation import iterations_of, say_losses, say_where
+from rlnb.run.jobs import do, pause_s, raise_unless_completed, refuse_without_resuming
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED
 from rlnb.storage.scalars import whole
@@ -56,16 +56,18 @@ class Run(RunFacts):
 
         begin_s = time.monotonic()
         deadline = begin_s + timeout_s if timeout_s is not None else None
-        last_show = float("-inf")
+        last_show, is_told = float("-inf"), False
         with progress(self) as show:
             while (state := self.state) not in ENDED:
                 if time.monotonic() - last_show > SHOW_S:
                     show()
                     last_show = time.monotonic()
+                    is_told = is_told or say_losses(self)
                 if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It continues.")
                 time.sleep(pause_s(time.monotonic() - begin_s))
             show()
+        _ = is_told or say_losses(self)
         if state != "cancelled":
             raise_unless_completed(self._record, self._record.training)
         return self
@@ -144,8 +146,8 @@ class Run(RunFacts):
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
 
         Raises:
-            RunError: The training has not ended, another process has just resumed it, it has no checkpoint, or no
-                iterations are left.
+            RunError: The training has not ended, another process has just resumed it, its library cannot resume, it has
+                no checkpoint, or no iterations are left.
         """
         from rlnb.run import jobs
         from rlnb.run.alerts import follow
@@ -171,8 +173,9 @@ class Run(RunFacts):
         """Return the options of the next training job; the arguments are those of :meth:`resume`.
 
         Raises:
-            RunError: The run has no checkpoint, or no iterations are left.
+            RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
         """
+        refuse_without_resuming(self._record)
         start = checkpoint_of(self._record, checkpoint)
         done, started, training = self.progress[0], self._record.last_started, self._record.training
         limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
@@ -380,7 +383,7 @@ class Run(RunFacts):
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
             *([("diagnosis", line)] if (line := line_of(self)) else []),
             *[("alert", alert.what) for alert in self.alerts],
-            *[(f"{part} of the checkpoint", report) for part, report in (started.restored if started else {}).items()],
+            *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)

@@ -20,9 +20,11 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.accounting.account import Account, _gpus, account_of
 from rlnb.accounting.iterations import Iterations
 from rlnb.records.options import TrainOptions
+from rlnb.records.record import RunRecord
 from rlnb.records.saves import Save, append, saves_of
 from rlnb.spec import Job, Manifest, Resources, Task
 from rlnb.storage import files
@@ -216,7 +218,7 @@ def test_a_best_checkpoint_includes_the_iterations_that_were_finished_when_it_wa
     assert account(rlnb.Run(run.path)).frames == 4 * FRAMES
 
 
-def test_checkpoints_that_were_deleted_count_as_written(echo_root: object) -> None:
+def test_checkpoints_that_were_deleted_count_as_written(echo_root: object, monkeypatch: pytest.MonkeyPatch) -> None:
     run = echo(max_iterations=22, keep=1, agent={"iteration_s": 0.02}).wait(WITHIN_S)
     (left,) = run.checkpoints
     saves = saves_of(run.jobs[0].folder) or []
@@ -226,6 +228,11 @@ def test_checkpoints_that_were_deleted_count_as_written(echo_root: object) -> No
     assert older.name not in {save.file for save in saves}
     older.write_bytes(b"x" * 1000)  # by an older version of rlnb, which recorded nothing
     assert account(rlnb.Run(run.path)).checkpoint_bytes == sum(save.size for save in saves) + 1000
+    library = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(RunRecord, "library_spec", library)
+    buffer = older.with_suffix(".buffer.npz")
+    buffer.write_bytes(b"x" * 500)
+    assert account(rlnb.Run(run.path)).checkpoint_bytes == sum(save.size for save in saves) + 1500
     older.unlink()
     run.jobs[0].folder.saves.unlink()
     assert account(rlnb.Run(run.path)).checkpoint_bytes == left.stat().st_size

@@ -63,6 +63,17 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
             [rlnb.Library(name="a", backend="b:C", checkpoint_pattern="x")],
             "returned a Library in which checkpoint_pattern='x' has no group for the iteration",
         ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", checkpoint_companions=("{stem}.npz", "{stem}.buffer.pkl"))],
+            "returned a Library in which checkpoint_companions has '{stem}.buffer.pkl', which is not the name of a "
+            ".npz or .safetensors file with {stem}",
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", checkpoint_is_folder=True)],
+            "returned a Library in which checkpoint_glob='**/*.pt' names folders at any depth",
+        ),
         ("rlnb_tasks", [rlnb.Task(id="")], "returned a Task in which id='' is empty"),
         ("rlnb_wrap_command", ["sh"], "returned list, which is not an rlnb.Command or None"),
         ("rlnb_wrap_command", rlnb.Command(argv=()), "returned a Command in which argv=() names no program"),

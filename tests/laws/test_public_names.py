@@ -104,8 +104,10 @@ BACKEND = sorted(
         "TrainContext",
         "export_module",
         "random_state",
+        "read_tensors",
         "restore_random_state",
         "vet_checkpoint",
+        "write_tensors",
         "write_whole",
     ]
 )

@@ -135,6 +135,32 @@ def test_a_link_is_not_followed(run: RunDir, tmp_path: Path) -> None:
     assert other.read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize("option", ["checkpoint", "init_from"])
+def test_a_resumed_training_gets_the_companions_of_its_checkpoint(run: RunDir, tmp_path: Path, option: str) -> None:
+    library = Library(name="any", backend="", checkpoint_companions=("{stem}.buffer.npz", "{stem}.other.npz"))
+    here, channel, job = Near(run, library, "gpu7"), Sent(), run.jobs()[0]
+    for name in ("model_7.pt", "model_7.buffer.npz"):
+        (tmp_path / name).write_bytes(b"w" * 10)
+    order(job, **{option: str(tmp_path / "model_7.pt")})
+    here.send(channel)  # type: ignore[arg-type]
+    sent = [frame.path for frame in channel if frame.kind == "put"]
+    companions = [f"init/0-train/{option}/model_7.buffer.npz"] if option == "checkpoint" else []
+    assert sent == [f"init/0-train/{option}/model_7.pt", *companions]
+    assert channel[-1].data["options"] == {option: f"init/0-train/{option}/model_7.pt"}
+
+
+def test_a_checkpoint_that_is_a_folder_goes_with_all_its_files(run: RunDir, tmp_path: Path) -> None:
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    (tmp_path / "step_7" / "nested").mkdir(parents=True)
+    for name in (".metadata", "nested/weights.bin"):
+        (tmp_path / "step_7" / name).write_bytes(b"w")
+    order(job, init_from=str(tmp_path / "step_7"))
+    here.send(channel)  # type: ignore[arg-type]
+    folder = "init/0-train/init_from/step_7"
+    assert [frame.path for frame in channel[:-1]] == [f"{folder}/.metadata", f"{folder}/nested/weights.bin"]
+    assert channel[-1].data["options"] == {"init_from": folder}
+
+
 def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path: Path) -> None:
     here, channel, job = near(run), Sent(), run.jobs()[0]
     run.source.mkdir()
@@ -146,10 +172,10 @@ def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path:
     here.send(channel)  # type: ignore[arg-type]
     *puts, start = [(frame.kind, frame.path) for frame in channel]
     assert (sorted(puts), start) == (
-        [("put", name) for name in ("init/0-train/init_from-model_7.pt", "source/empty.py", "source/task.py")],
+        [("put", name) for name in ("init/0-train/init_from/model_7.pt", "source/empty.py", "source/task.py")],
         ("start", "0-train"),
     )
-    assert channel[-1].data["options"] == {"init_from": "init/0-train/init_from-model_7.pt", "trust": True}
+    assert channel[-1].data["options"] == {"init_from": "init/0-train/init_from/model_7.pt", "trust": True}
     assert files.there(remote.sent(job))
     channel.clear()
     here.send(channel)  # type: ignore[arg-type]

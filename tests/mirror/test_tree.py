@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rlnb
 from rlnb import plugins
 from rlnb.mirror import tree
 from rlnb.records.layout import RunDir
@@ -117,3 +118,28 @@ def test_the_checkpoints_of_every_library_are_listed(name: str) -> None:
     library = plugins.library(name)
     glob = library.checkpoint_glob.removeprefix("**/")
     assert tree.way_of("logs/" + glob.replace("*", "model_7"), library) == "list"
+
+
+SEVERAL_FILES = rlnb.Library(
+    name="several",
+    backend="a:B",
+    checkpoint_glob="step_*",
+    checkpoint_is_folder=True,
+    checkpoint_companions=("{stem}.buffer.npz",),
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "way"),
+    [
+        ("logs/step_4/.metadata", "list"),
+        ("logs/step_4/nested/trainer.jsonl", "list"),
+        ("logs/step_4.buffer.npz", "list"),
+        ("logs/.part-step_4/weights.bin", None),
+        ("logs/step_4", "whole"),
+        ("logs/params/agent.yaml", "whole"),
+        ("media/step_4/film.mp4", "whole"),
+    ],
+)
+def test_the_files_of_a_checkpoint_are_listed(path: str, way: str | None) -> None:
+    assert tree.way_of(path, SEVERAL_FILES) == way

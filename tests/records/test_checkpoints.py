@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.records.checkpoints import Checkpoints, is_whole
+from rlnb.records.checkpoint_files import is_whole_file as is_whole
+from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 
 ITERATIONS = 30

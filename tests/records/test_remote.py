@@ -22,14 +22,14 @@ def test_files_that_are_only_there_are_known_until_they_are_copied(tmp_path: Pat
         tmp_path / "logs/nn/last.pth": 6,
         tmp_path / "replay.npz": 7,
     }
-    assert remote.checkpoints(run, "**/*.pt") == [tmp_path / "logs/model_1.pt"]
-    assert remote.checkpoints(run, "nn/*.pth") == [tmp_path / "logs/nn/last.pth"]
     with pytest.raises(rlnb.RunError, match=r"model_1.pt of .* is on gpu7, and not here. Use .*fetch\('model_1.pt'\)"):
         remote.refuse_far(run, tmp_path / "logs/model_1.pt")
+    with pytest.raises(rlnb.RunError, match=r"nn of .* is on gpu7, and not here"):
+        remote.refuse_far(run, tmp_path / "logs/nn")
     run.logs.mkdir()
     (run.logs / "model_1.pt").touch()
     remote.refuse_far(run, tmp_path / "logs/model_1.pt")
-    assert remote.checkpoints(run, "**/*.pt") == []
+    assert tmp_path / "logs/model_1.pt" not in remote.far_files(run)
 
 
 def test_a_damaged_record_names_no_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

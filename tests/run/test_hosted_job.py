@@ -17,7 +17,9 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.record import RunRecord
 from rlnb.reports.sections import _summary
 from rlnb.spec import Job, Json
 from rlnb.storage import files
@@ -308,3 +310,12 @@ def test_a_walltime_without_a_checkpoint_ends_the_training(interrupted: rlnb.Run
     assert "No checkpoint was written before the end of the walltime" in error_of(interrupted)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
     assert rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3, Waiting(), needs_progress=False)
+
+
+def test_a_library_that_cannot_resume_is_not_restarted_and_says_so(
+    interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunRecord, "library_spec", dataclasses.replace(plugins.library("echo"), resumes=False))
+    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert "It does not go on: The library 'echo' cannot resume a training" in error_of(interrupted)
+    assert len(rlnb.Run(interrupted.path).jobs) == 1

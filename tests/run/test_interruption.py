@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.record import RunRecord
 from rlnb.run import jobs
 from rlnb.run.interruption import go_on, rest_of
 from rlnb.storage import files
@@ -51,3 +54,15 @@ def test_the_pod_of_another_user_goes_on_without_a_question(interrupted: rlnb.Ru
     with pytest.raises(rlnb.RunError, match="belongs to the user 12345"):
         jobs.start_job(interrupted.record, "train", TrainOptions(), after=interrupted.jobs[0])
     assert go_on(interrupted.jobs[0].folder, interrupted.record, restart=1, max_restarts=3) is not None
+
+
+def test_a_library_that_cannot_resume_goes_on_only_if_it_had_not_begun(
+    interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunRecord, "library_spec", dataclasses.replace(plugins.library("echo"), resumes=False))
+    job = interrupted.jobs[0].folder
+    assert rest_of(interrupted.record, job) == options_of(TrainOptions, job)
+    job.started.write_text("{}")
+    with pytest.raises(rlnb.RunError, match="'echo' cannot resume a training"):
+        go_on(job, interrupted.record, restart=1, max_restarts=3)
+    assert len(rlnb.Run(interrupted.path).jobs) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import secrets
 import threading
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb import plugins
+from rlnb.records.record import RunRecord
 from rlnb.run import pruning
 
 WAIT_S = 60.0
@@ -115,3 +118,17 @@ def test_the_result_of_apply_lists_the_removed_files(root: Path) -> None:
     assert "freed" in done._repr_html_()
     assert "to be freed" not in done._repr_html_()
     assert run.path.exists()
+
+
+def test_a_companion_is_freed_with_its_checkpoint(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    library = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(RunRecord, "library_spec", library)
+    spare, last = (path.with_suffix(".buffer.npz") for path in run.checkpoints)
+    for path in (spare, last):
+        path.write_bytes(b"x" * 1000)
+    spared = rlnb.runs().prune()
+    assert spared.size == 1000 + run.checkpoints[0].stat().st_size
+    spared.apply()
+    assert (spare.exists(), last.exists()) == (False, True)
+    assert [path.name for path in run.checkpoints] == ["model_9.json"]

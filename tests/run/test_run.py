@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.records.options import TrainOptions
+from rlnb.records.record import RunRecord
 
 WAIT_S = 60.0
 
@@ -99,3 +103,26 @@ def test_a_notebook_shows_a_run_as_a_table(run: rlnb.Run) -> None:
     html = run._repr_html_()
     for text in ("Echo", "completed", "5 of 5", str(run.path)):
         assert text in html
+
+
+@pytest.mark.parametrize("arguments", [{"max_iterations": 9}, {"checkpoint": "model_4.json"}])
+def test_a_library_that_cannot_resume_is_refused_before_a_job_is_made(
+    run: rlnb.Run, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    library = dataclasses.replace(plugins.library("echo"), resumes=False)
+    monkeypatch.setattr(RunRecord, "library_spec", library)
+    with pytest.raises(rlnb.RunError, match=rf"'echo' cannot resume a training, so {run.id} does not continue"):
+        run.resume(**arguments)
+    assert [job.folder.path.name for job in rlnb.Run(run.path).jobs] == [job.folder.path.name for job in run.jobs]
+
+
+def test_the_next_call_after_a_failure_is_one_that_the_library_can_do(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = echo(max_iterations=9, agent={"crash_at": 7})
+    with pytest.raises(rlnb.RunError, match=r"\.resume\(\)"):
+        failing.wait(WAIT_S)
+    library = dataclasses.replace(plugins.library("echo"), resumes=False)
+    monkeypatch.setattr(RunRecord, "library_spec", library)
+    with pytest.raises(rlnb.RunError, match=r"next: .*\.logs\(200\)"):
+        failing.wait(WAIT_S)

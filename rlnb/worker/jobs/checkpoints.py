@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
 from rlnb.storage import files
+from rlnb.storage.walk import files_below
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +24,9 @@ TORCH_BEGINS = (b"P", b"\x80")
 """First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
 
 
+PLAIN = (".json", ".yaml", ".txt", ".npz", ".safetensors")
+"""Suffixes of files that are read without running code: text, and tensors; see :mod:`rlnb.worker.jobs.tensors`."""
+
 _training: JobDir | None = None
 """Job whose checkpoints are recorded; None while none are."""
 
@@ -28,16 +34,25 @@ _training: JobDir | None = None
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
     """Refuse a checkpoint that holds more than tensors, numbers, strings and their containers.
 
-    The libraries unpickle any file, which runs the code in it.
+    The libraries unpickle any file, which runs the code in it. Of a checkpoint that is a folder, every file is checked
+    but those that are text or tensors by their names: ``.json``, ``.yaml``, ``.txt``, ``.npz`` and ``.safetensors``.
 
     Args:
-        checkpoint: A file written by ``torch.save``.
+        checkpoint: A file written by ``torch.save``, or a folder of files.
         trust: Whether the user vouches for the file's origin. If so, its content is not checked.
 
     Raises:
-        RlnbError: The path is not a regular file, torch did not write the file, or its weights-only reader refuses the
-            file and ``trust`` is False.
+        RlnbError: The path is neither a regular file nor a folder with files, torch did not write the file, or its
+            weights-only reader refuses the file and ``trust`` is False.
     """
+    if checkpoint.is_dir():
+        paths = [*files_below(checkpoint)]
+        if not paths:
+            raise RlnbError(f"{checkpoint} is not a checkpoint: the folder has no files.")
+        for path in paths:
+            if path.suffix not in PLAIN:
+                vet_checkpoint(path, trust)
+        return
     with files.open_regular(checkpoint) as file:
         if file.read(1) not in TORCH_BEGINS:
             raise RlnbError(f"{checkpoint} is not a checkpoint: torch.save did not write it.")
@@ -60,22 +75,29 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
-    """Write a file that appears under its name only when complete and on the disk.
+    """Write a file or a folder that appears under its name only when complete and on the disk.
 
     The process may be killed at any time, and the machine may lose its power.
 
     Args:
-        path: The file.
-        write: ``function(temporary_path)`` that writes it; the temporary path has the file's suffix.
+        path: The file or folder.
+        write: ``function(temporary_path)`` that writes it. The temporary path has the suffix of ``path``; a folder does
+            not exist yet.
     """
     path, start_s = Path(path), time.perf_counter()
-    part = path.with_name(f".part-{path.name}")
+    part, older = path.with_name(f".part-{path.name}"), path.with_name(f".older-{path.name}")
+    for leftover in (part, older):  # of a process that was killed
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
     write(str(part))
-    _sync(part)
+    size = sum(map(_sync, (*files_below(part), part) if part.is_dir() else (part,)))
+    if path.is_dir():  # a folder cannot be replaced in one step
+        path.rename(older)
     os.replace(part, path)
+    shutil.rmtree(older, ignore_errors=True)
     _sync(path.parent)
     if _training is not None:
-        duration_s, size = time.perf_counter() - start_s, path.stat().st_size
+        duration_s = time.perf_counter() - start_s
         append(_training, Save(file=path.name, end_s=time.time(), duration_s=duration_s, size=size))
     return path
 
@@ -91,11 +113,13 @@ def saves_recorded(job: JobDir) -> Iterator[None]:
         _training = None
 
 
-def _sync(path: Path) -> None:
-    """Write a file, or the names in a folder, to the disk."""
+def _sync(path: Path) -> int:
+    """Write a file, or the names in a folder, to the disk; return the bytes of the file."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+        status = os.fstat(descriptor)
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
     finally:
         os.close(descriptor)
 

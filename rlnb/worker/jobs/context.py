@@ -20,7 +20,8 @@ from rlnb.records.options import TrainOptions
 from rlnb.spec import Json, Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.worker.jobs.resumed import RESTORED, restored
+from rlnb.worker.jobs.origin import Origin
+from rlnb.worker.jobs.resumed import LOST, RESTORED, restored
 
 logger = logging.getLogger(__name__)
 LOOK_S = 0.2
@@ -42,8 +43,7 @@ class Context:
         self.seed = manifest.seed + self.rank
         self.synchronised = options.synchronised
         self.max_iterations = manifest.max_iterations if options.max_iterations is None else options.max_iterations
-        self.checkpoint = run.path / options.checkpoint if options.checkpoint else None
-        self.init_from = Path(options.init_from) if options.init_from else None
+        self.origin = Origin(run.path, plugins.library(manifest.library), options)
         self.trust = options.trust
         self.agent = manifest.agent
         self.num_envs = manifest.task.num_envs or 0
@@ -56,18 +56,45 @@ class Context:
         self._run, self._job, self._manifest = run, job, manifest
         self._next_look_s = 0.0
         self._first_iteration = self._horizon = 0
+        self._all_ranks = False
 
-    def resumed(self, save: Callable[[str], object]) -> None:
-        """Report which parts of the checkpoint were restored. Rank 0 only.
+    @property
+    def checkpoint(self) -> Path | None:
+        """Checkpoint to resume from, for the backend; None if the training does not resume."""
+        return self.origin.read(self.origin.checkpoint)
+
+    @property
+    def init_from(self) -> Path | None:
+        """Checkpoint whose weights to start from, for the backend; None for fresh weights."""
+        return self.origin.read(self.origin.init_from)
+
+    def resumed(
+        self, save: Callable[[str], object], *, lost: Mapping[str, str] | None = None, all_ranks: bool = False
+    ) -> None:
+        """Report which parts of the training's state were restored, and which are lost. Rank 0 only.
 
         Args:
             save: ``function(path)`` that saves the current state, which is then compared with the checkpoint.
+            lost: What the checkpoint does not hold, by name, with the consequence.
+            all_ranks: Whether every rank has restored its own random state.
         """
-        if self.rank == 0 and self.checkpoint is not None:
-            self.restored = restored(self.checkpoint, save)
-            for part, report in self.restored.items():
-                log = logger.info if report.startswith(RESTORED) else logger.warning
-                log("%s of %s: %s", part, self.checkpoint.name, report)
+        self._all_ranks = all_ranks
+        if self.rank == 0 and self.origin.checkpoint is not None:
+            reports = restored(self.origin.checkpoint, save, plugins.library(self._manifest.library))
+            self.restored = {**reports, **{part: f"{LOST}: {why}" for part, why in (lost or {}).items()}}
+
+    def _restored(self) -> Mapping[str, str]:
+        """Return the report of a resumed training, and write it to the log."""
+        reports = dict(self.restored)
+        if self.origin.checkpoint is None:
+            return reports
+        if self.world_size > 1 and not self._all_ranks:
+            ranks = "rank 1" if self.world_size == 2 else f"ranks 1 to {self.world_size - 1}"
+            reports[f"random state of {ranks}"] = f"{LOST}: only rank 0 saves its own, so theirs begins at their seeds"
+        for part, report in reports.items():
+            log = logger.info if report.startswith(RESTORED) else logger.warning
+            log("%s of %s: %s", part, self.origin.checkpoint.name, report)
+        return reports
 
     def started(
         self,
@@ -81,11 +108,12 @@ class Context:
         """Write ``started.json`` and call the plugins' hook. Rank 0 only; the other ranks return at once.
 
         Raises:
-            RlnbError: An iteration would have no steps or no frames.
+            RlnbError: The backend has ignored its checkpoint, or an iteration would have no steps or no frames.
         """
         self._first_iteration, self._horizon = first_iteration, horizon
         if self.rank != 0:
             return
+        self.origin.check(first_iteration)
         if horizon < 1 or frames_per_step <= 0:
             raise RlnbError(
                 f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
@@ -105,7 +133,7 @@ class Context:
             asset_root=self.asset_root,
             assets=self.assets,
             agent_changes=self._changes(),
-            restored=self.restored,
+            restored=self._restored(),
             plugins=self.plugins,
             saves_when_stopped=plugins.library(self._manifest.library).saves_when_stopped,
             gpu=gpu_model(self.device),
@@ -113,6 +141,15 @@ class Context:
         )
         files.write_once(self._job.started, started)
         observe("rlnb_run_started", run_dir=self._run.path, manifest=self._manifest)
+
+    def ended(self) -> None:
+        """Refuse a training that has not called :meth:`started`, so that nothing is known of where it began.
+
+        Raises:
+            RlnbError: The backend has not called it.
+        """
+        if self._horizon == 0:
+            raise self.origin.error("does not call ctx.started()", "have no frames and no origin", "call it in train()")
 
     def iteration_of(self, step: int) -> int | None:
         """Return the learning iteration of an env step of this job; None before the training has started."""

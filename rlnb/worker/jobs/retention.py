@@ -46,7 +46,8 @@ def retention(run: RunDir, keep: int | None) -> Iterator[None]:
 def tidy(record: RunRecord, keep: int) -> None:
     """Remove spare checkpoints. A process that is reading one keeps its open file."""
     try:
-        for path in record.checkpoints.spare(keep):
-            path.unlink(missing_ok=True)
+        checkpoints = record.checkpoints
+        for path in checkpoints.spare(keep):
+            checkpoints.delete(path)
     except (OSError, RlnbError) as exc:  # a failed removal must not end a training
         logger.warning("spare checkpoints of %s were not removed: %s", record.id, exc)

@@ -12,6 +12,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.contracts import Backend
 from rlnb.hooks.calls import observe, versions_of
+from rlnb.records.checkpoint_files import checkpoints_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.registration.library import Library
@@ -30,6 +31,7 @@ from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.resumed import spread_episodes
 from rlnb.worker.jobs.retention import retention
+from rlnb.worker.jobs.tensors import vet_companions
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ def train(job_dir: Path) -> None:
     job = open_job(job_dir)
     manifest, library = job.manifest, plugins.library(job.manifest.library)
     ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
+    if ctx.origin.checkpoint is not None:
+        vet_companions(ctx.origin.checkpoint, library)
     digests: Ranks | None = None
     saves = saves_recorded(job.folder) if ctx.rank == 0 else contextlib.nullcontext()
     with saves, retention(job.run, manifest.keep if ctx.rank == 0 else None):
@@ -47,6 +51,7 @@ def train(job_dir: Path) -> None:
         else:
             backend: Backend = plugins.load(library.backend)()
             backend.train(None, dict(manifest.agent), ctx)
+            ctx.ended()
     if ctx.rank == 0:
         _finish(job, library, digests)
 
@@ -84,12 +89,13 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             isaaclab.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
             View(env, job.run).attach()
         backend: Backend = plugins.load(library.backend)()
-        if ctx.checkpoint is not None:
+        if ctx.origin.checkpoint is not None:
             spread_episodes(env, ctx.seed)
         observations = ranks.watch_reset(env)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
         with _filming(env, job, ctx), recording(env, job.folder.flight(ctx.rank), ctx.iteration_of):
             modules = backend.train(env, agent_cfg, ctx)
+            ctx.ended()
         return ranks.compare(modules or (), observations(), clock.share)
 
 
@@ -118,7 +124,7 @@ def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:
 
 def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     """Write the result of a completed training, and call the plugins' hook."""
-    checkpoints = job.run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
+    checkpoints, _ = checkpoints_of(job.run, library)
     checkpoint = str(checkpoints[-1].relative_to(job.run.path)) if checkpoints else None
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)

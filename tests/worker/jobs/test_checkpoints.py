@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 import rlnb
 import rlnb.backend
-from rlnb.records.layout import RunDir
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.saves import saves_of
+from rlnb.worker.jobs.checkpoints import saves_recorded
 
 
 def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> None:
@@ -150,7 +153,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_path_that_is_no_file_is_refused(make: Any, trust: bool, tmp_path: Path) -> None:
     make(tmp_path / "model_3.pt")
-    with pytest.raises(rlnb.RlnbError, match=r"model_3\.pt is not a regular file"):
+    with pytest.raises(rlnb.RlnbError, match=r"model_3\.pt is not a (regular file|checkpoint: the folder has no)"):
         rlnb.backend.vet_checkpoint(tmp_path / "model_3.pt", trust)
 
 
@@ -161,3 +164,53 @@ def test_a_pipe_is_no_checkpoint(glob: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "logs" / "model_10.pt")
     names = [path.name for path in RunDir(tmp_path).checkpoints(glob, r"model_(\d+)")]
     assert names == ["model_9.pt"]
+
+
+def folder_with(files: dict[str, str]) -> Callable[[str], None]:
+    def write(part: str) -> None:
+        for name, text in files.items():
+            path = Path(part) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    return write
+
+
+def test_a_folder_appears_under_its_name_only_when_complete_and_replaces_an_older_one(tmp_path: Path) -> None:
+    path = rlnb.backend.write_whole(tmp_path / "step_3", folder_with({"a.json": "1", "only_here": ""}))
+    (tmp_path / ".part-step_3").mkdir()
+    (tmp_path / ".part-step_3" / "of_a_killed_process").touch()
+    rlnb.backend.write_whole(path, folder_with({"a.json": "2", "nested/b.json": "3"}))
+    assert {
+        file.relative_to(tmp_path).as_posix(): file.read_text() for file in tmp_path.rglob("*.*") if file.is_file()
+    } == {
+        "step_3/a.json": "2",
+        "step_3/nested/b.json": "3",
+    }
+    assert [child.name for child in tmp_path.iterdir()] == ["step_3"]
+
+
+def test_the_size_of_a_folder_is_recorded(tmp_path: Path) -> None:
+    job = JobDir(tmp_path / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+    with saves_recorded(job):
+        rlnb.backend.write_whole(tmp_path / "step_3", folder_with({"a.json": "12345", "nested/b.json": "123"}))
+    (save,) = saves_of(job) or ()
+    assert (save.file, save.size) == ("step_3", 8)
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_every_file_of_a_folder_is_vetted(tmp_path: Path, trust: bool) -> None:
+    import torch
+
+    folder = tmp_path / "step_3"
+    (folder / "nested").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    torch.save({"weight": torch.zeros(2)}, folder / "weights.pt")
+    rlnb.backend.vet_checkpoint(folder, trust)
+    torch.save(Path("a"), folder / "nested" / "odd.bin")
+    if trust:
+        rlnb.backend.vet_checkpoint(folder, trust)
+        return
+    with pytest.raises(rlnb.RlnbError, match=r"odd\.bin holds more than weights"):
+        rlnb.backend.vet_checkpoint(folder, trust)

@@ -6,10 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import rlnb
 from rlnb.worker.jobs.resumed import restored, spread_episodes
+from rlnb.worker.jobs.tensors import write_tensors
 
 
 def state(iteration: int = 24) -> dict[str, Any]:
@@ -91,3 +94,47 @@ def test_the_envs_of_a_resumed_training_start_at_different_times_in_their_episod
     assert torch.equal(torch.get_rng_state(), before), "the training's own random numbers are not used"
     raw.reset()
     assert not raw.episode_length_buf.any(), "a later reset is a normal one"
+
+
+BUFFERED = rlnb.Library(name="b", backend="a:B", checkpoint_companions=("{stem}.replay_buffer.npz",))
+
+
+def save_both(path: str | Path, reward: float = 1.0) -> None:
+    write_tensors(Path(path).with_suffix(".replay_buffer.npz"), {"reward": torch.tensor([reward, float("nan")])})
+    torch.save(state(), path)
+
+
+def test_companions_are_parts_of_a_checkpoint(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "model_4.pt"
+    save_both(checkpoint)
+    assert restored(checkpoint, save_both, BUFFERED)["replay_buffer"].startswith("restored: ")
+    changed = restored(checkpoint, lambda path: save_both(path, 2.0), BUFFERED)
+    assert changed["replay_buffer"] == "NOT restored: 1 of 1 values differ, first reward"
+    assert changed["model"].startswith("restored")
+    with np.load(checkpoint.with_suffix(".replay_buffer.npz")) as arrays:
+        np.savez_compressed(checkpoint.with_suffix(".replay_buffer.npz"), reward=arrays["reward"])
+    assert restored(checkpoint, save_both, BUFFERED)["replay_buffer"] == "restored: 1 values (reward)"
+    without = restored(checkpoint, lambda path: torch.save(state(), path), BUFFERED)
+    assert without["replay_buffer"] == "NOT restored"
+    checkpoint.with_suffix(".replay_buffer.npz").unlink()
+    missing = restored(checkpoint, save_both, BUFFERED)
+    assert missing["replay_buffer"] == "NOT restored: model_4.replay_buffer.npz does not exist"
+
+
+def test_the_parts_of_a_folder_are_its_files(tmp_path: Path) -> None:
+    def save(path: str, step: int = 3) -> None:
+        Path(path).mkdir()
+        (Path(path) / "config.json").write_text('{"a": 1}')
+        (Path(path) / "state.json").write_text(f'{{"step": {step}}}')
+        write_tensors(Path(path) / "weights.npz", {"layer": torch.arange(3)})
+        (Path(path) / "odd.bin").write_bytes(bytes([step]))
+
+    checkpoint = tmp_path / "step_3"
+    save(str(checkpoint))
+    assert {report.split(":")[0] for report in restored(checkpoint, save).values()} == {"restored"}
+    assert restored(checkpoint, lambda path: save(path, 4)) == {
+        "config.json": "restored: 8 bytes",
+        "odd.bin": "NOT restored: its bytes differ",
+        "state.json": "NOT restored: 1 of 1 values differ, first step",
+        "weights.npz": restored(checkpoint, save)["weights.npz"],
+    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
 from rlnb.worker.jobs import retention as module
@@ -69,3 +71,15 @@ def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_training(
     monkeypatch.setattr(Path, "unlink", refuse)
     tidy(RunRecord(run.path), keep=1)
     assert "were not removed: Read-only file system" in caplog.text
+
+
+def test_companions_are_removed_with_their_checkpoints(
+    run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(RunRecord, "library_spec", library)
+    buffers = [path.with_suffix(".buffer.npz") for path in checkpoints]
+    for path in buffers:
+        path.touch()
+    tidy(RunRecord(run.path), keep=1)
+    assert [path.name for path in buffers if path.exists()] == ["model_9.buffer.npz", "model_19.buffer.npz"]

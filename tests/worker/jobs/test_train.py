@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.hooks.registry import manager
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
@@ -78,3 +81,16 @@ def test_plugins_get_the_result_at_the_end(run: Path) -> None:
     ((folder, result),) = heard
     assert folder == run
     assert json.loads(result) == files.read_json(job.result)
+
+
+def test_a_companion_with_python_objects_is_refused_before_the_library_reads_it(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(job_of(run, 0, TrainOptions()).path)
+    buffered = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(plugins, "library", lambda name: buffered)
+    np.savez(run / "logs" / "model_4.buffer.npz", actions=np.array([{}], dtype=object))
+    job = job_of(run, 1, TrainOptions(checkpoint="logs/model_4.json", max_iterations=8, trust=True))
+    with pytest.raises(rlnb.RlnbError, match=r"actions\.npy holds Python objects"):
+        train(job.path)
+    assert not job.started.exists()

@@ -191,7 +191,7 @@ def _job(job: Any) -> JobDetail:
 def _checkpoints(run: rlnb.Run) -> Iterator[CheckpointDetail]:
     checkpoints = run.checkpoints
     for path, iteration in zip(checkpoints, checkpoints.iterations, strict=True):
-        yield CheckpointDetail(name=path.name, iteration=iteration, bytes=_size(path))
+        yield CheckpointDetail(name=path.name, iteration=iteration, bytes=checkpoints.size(path))
 
 
 def _evaluations(run: rlnb.Run) -> Iterator[EvaluationDetail]:

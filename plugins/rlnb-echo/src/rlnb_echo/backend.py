@@ -66,6 +66,8 @@ class Echo:
             subprocess.Popen([sys.executable, "-c", FORK], start_new_session=True)
         total = ctx.max_iterations or ITERATIONS
         first = _read(ctx.checkpoint)["iteration"] + 1 if ctx.checkpoint else 0
+        if ctx.init_from is not None:
+            _read(ctx.init_from)  # the curve is a formula, so there are no weights to start from
         ctx.started(
             horizon=HORIZON,
             frames_per_step=HORIZON * NUM_ENVS,
