@@ -90,8 +90,7 @@ def _load(path: Path) -> Mapping[Any, Any]:
     if path.suffix == ".npz":
         import numpy as np
 
-        arrays: Mapping[str, Any] = np.load(path, allow_pickle=False)
-        return arrays
+        return np.load(path, allow_pickle=False)
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
