@@ -170,6 +170,7 @@ bench: $(VENV)/.installed-slow ## run the benchmarks of benchmarks/RESULTS.md on
 	$(BIN)/python benchmarks/ranks_learning.py
 	$(BIN)/python benchmarks/contract.py
 	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/off_policy.py
 	$(BIN)/python benchmarks/time_of_a_step.py
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/edit_loop.py

@@ -43,12 +43,12 @@ print(json.dumps([listed, table, chosen]))
 def copies(root: Path) -> None:
     """Train one run and copy it until there are ``RUNS`` runs."""
     rlnb.options.root = root
-    one = rlnb.train("Echo", library="echo", max_iterations=20, agent={"note": "even"}).wait()
+    one = rlnb.train("Echo", library="echo", max_iterations=20, agent={"+note": "even"}).wait()
     for number in range(1, RUNS):
         copy = RunDir(one.path.with_name(f"{one.id[:-4]}{number:04}"))
         shutil.copytree(one.path, copy.path)
         manifest = files.read_json(copy.manifest) or {}
-        manifest.update(run_id=copy.path.name, seed=number, agent={"note": "odd" if number % 2 else "even"})
+        manifest.update(run_id=copy.path.name, seed=number, agent={"+note": "odd" if number % 2 else "even"})
         copy.manifest.write_text(json.dumps(manifest))
 
 

@@ -14,8 +14,8 @@ from .cameras.preview import Preview as Preview
 from .cameras.preview import preview as preview
 from .cameras.viewer import Viewer as Viewer
 from .cameras.viewer import view as view
-from .contracts import ArrayLauncher as ArrayLauncher
-from .contracts import Launcher as Launcher
+from .contracts.launchers import ArrayLauncher as ArrayLauncher
+from .contracts.launchers import Launcher as Launcher
 from .curves.live import watch as watch
 from .curves.tensorboard import TensorBoard as TensorBoard
 from .curves.tensorboard import tensorboard as tensorboard
@@ -41,11 +41,13 @@ from .plugins import make_launcher as make_launcher
 from .records.alerts import Alert as Alert
 from .records.evaluation import Evaluation as Evaluation
 from .records.flight import Flight as Flight
+from .registration.library import Input as Input
 from .registration.library import Library as Library
 from .registration.plugin_types import AssetPack as AssetPack
 from .registration.plugin_types import LauncherType as LauncherType
 from .registration.plugin_types import Panel as Panel
 from .registration.plugin_types import QueueTable as QueueTable
+from .registration.roles import Role as Role
 from .reports.report import report as report
 from .run.catalog import Catalog as Catalog
 from .run.find import get_run as get_run

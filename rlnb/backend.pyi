@@ -1,9 +1,11 @@
 """The public names of rlnb.backend, for editors and type checkers. ``rlnb/backend.py`` reads the list from here."""
 
-from .contracts import Backend as Backend
-from .contracts import Exporting as Exporting
-from .contracts import Policy as Policy
-from .contracts import TrainContext as TrainContext
+from .contracts.libraries import Backend as Backend
+from .contracts.libraries import Evaluating as Evaluating
+from .contracts.libraries import Exporting as Exporting
+from .contracts.libraries import Policy as Policy
+from .contracts.libraries import TrainContext as TrainContext
+from .spec import EvaluationResult as EvaluationResult
 from .worker.jobs.checkpoints import RandomState as RandomState
 from .worker.jobs.checkpoints import random_state as random_state
 from .worker.jobs.checkpoints import restore_random_state as restore_random_state

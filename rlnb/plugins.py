@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.resources
 import inspect
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
-from rlnb.hooks.plugin import Plugin
+from rlnb.hooks.plugin import HookError, Plugin, cause_of
 from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType
-from rlnb.spec import Json, Manifest, Task
+from rlnb.registration.roles import Role
+from rlnb.spec import METRICS, Json, Manifest, Task
+from rlnb.storage.fields import wrong_fields
+from rlnb.tasks.agent_config import read_agent
 
 if TYPE_CHECKING:
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
 
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
 
@@ -42,6 +48,24 @@ def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
 def libraries() -> dict[str, Library]:
     """Return the installed RL libraries by name."""
     return _by_name("rlnb_libraries", Library)
+
+
+def metrics() -> dict[str, str]:
+    """Return the metric names of rlnb and of the installed libraries, each with its meaning.
+
+    A name to which two libraries give different meanings has both.
+    """
+    meanings_of: dict[str, dict[str, str]] = {}
+    for library in libraries().values():
+        for name, meaning in library.metric_names.items():
+            meanings_of.setdefault(name, {}).setdefault(meaning, library.name)
+    meanings = {
+        name: next(iter(of_name))
+        if len(of_name) == 1
+        else "; ".join(f"{library}: {meaning}" for meaning, library in of_name.items())
+        for name, of_name in meanings_of.items()
+    }
+    return {**METRICS, **meanings}
 
 
 def launchers() -> dict[str, LauncherType]:
@@ -74,6 +98,71 @@ def plugin_of(library: str) -> Plugin | None:
     """Return the plugin of a library; None for one that rlnb has itself, or that is not installed."""
     pairs = registered("rlnb_libraries")
     return next((plugin for plugin, items in pairs if any(item.name == library for item in items)), None)
+
+
+def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tuple[Role, ...]:
+    """Return the role of each rank of a training; empty if all ranks of the library do the same.
+
+    Args:
+        library: The library.
+        world_size: Number of ranks over all nodes.
+        agent: Agent config values of the user, as in :attr:`rlnb.Manifest.agent`.
+
+    Raises:
+        HookError: The plugin's function fails, or does not return a role for each rank.
+        RlnbError: The plugin refuses this number of ranks.
+    """
+    if not library.roles:
+        return ()
+    values = {path.removeprefix("+"): value for path, value in agent.items()}
+    try:
+        function = load(library.roles)
+    except RlnbError as exc:
+        raise _roles_error(library, str(exc)) from exc
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            roles = tuple(function(world_size, values))
+    except RlnbError:
+        raise
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        raise _roles_error(library, cause_of(exc)) from exc
+    if fault := _fault_of(roles, world_size):
+        raise _roles_error(library, fault)
+    return roles
+
+
+def gpu_ranks(manifest: Manifest) -> int:
+    """Return the number of ranks on each node of a training that use a GPU, if its device is a GPU."""
+    each = manifest.resources.nproc_per_node
+    item = libraries().get(manifest.library)
+    roles = roles_of(item, manifest.resources.world_size, manifest.agent) if item else ()
+    nodes = [roles[first : first + each] for first in range(0, len(roles), each)]
+    return max((sum(not role.cpu for role in node) for node in nodes), default=each)
+
+
+def _fault_of(roles: Sequence[object], world_size: int) -> str:
+    """Return what is wrong with the roles of a plugin; an empty string if nothing is."""
+    strange = [role for role in roles if not isinstance(role, Role)]
+    if strange:
+        return f"returned a list with {strange[0]!r}, which is not an rlnb.Role"
+    if len(roles) != world_size:
+        return f"returned {len(roles)} roles for {world_size} ranks"
+    by_name: dict[str, Role] = {}
+    for role in roles:
+        assert isinstance(role, Role)
+        if faults := wrong_fields(role):
+            return f"returned a Role in which {' and '.join(faults)}"
+        if not re.fullmatch(r"[\w-]+", role.name):
+            return f"returned a Role whose name {role.name!r} has other characters than letters, digits, _ and -"
+        if by_name.setdefault(role.name, role) != role:
+            return f"returned two different roles of the name {role.name!r}"
+    return ""
+
+
+def _roles_error(library: Library, fault: str) -> HookError:
+    plugin = plugin_of(library.name) or Plugin(name=library.name)
+    what = f"The roles function {library.roles!r} of the {plugin} {fault}"
+    return HookError(what, fault=fault, fix=plugin.usual_fix)
 
 
 def launcher(name: str) -> LauncherType:
@@ -147,3 +236,29 @@ def load(reference: str) -> Any:
     except (ImportError, AttributeError) as exc:
         raise RlnbError(f"{reference!r} cannot be loaded by {sys.executable}: {exc}") from exc
     return value
+
+
+def agent_config(reference: str) -> Any:
+    """Return the agent config that a plugin has for tasks without one, as in :attr:`rlnb.Library.default_agent`.
+
+    Args:
+        reference: ``"module:function"`` or ``"package:file.yaml"``.
+
+    Raises:
+        RlnbError: There is no such function or file, or the file is not a mapping.
+    """
+    module, _, name = reference.partition(":")
+    if not name.endswith(".yaml"):
+        return load(reference)()
+    try:
+        folder = importlib.resources.files(module)
+    except (ImportError, TypeError) as exc:  # TypeError: the module is not a package (Python 3.11)
+        raise RlnbError(f"{reference!r}: there is no package {module!r}. {exc}") from exc
+    with importlib.resources.as_file(folder / name) as path:
+        return read_agent(path)
+
+
+def owner_of(library: Library) -> Plugin:
+    """Return the plugin that registers a library."""
+    owners = [plugin for plugin, items in registered("rlnb_libraries") if library in items]
+    return owners[0] if owners else Plugin(name=library.name)

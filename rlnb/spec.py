@@ -40,9 +40,14 @@ METRICS: Mapping[str, str] = types.MappingProxyType(
         "fps": "frames (env transitions over all ranks) per second",
         "collection_s": "seconds of rollout per iteration",
         "learning_s": "seconds of learning per iteration",
+        "critic_loss": "loss of the critics (action values), averaged over them",
+        "temperature": "weight of the policy's entropy in the objective of SAC (alpha)",
+        "buffer_size": "transitions in the replay buffers of all ranks",
     }
 )
 """Metric names and their meanings. Every library plugin maps its own tags to these names."""
+OFF_POLICY_METRICS = ("critic_loss", "temperature", "buffer_size")
+"""Names in :data:`METRICS` that only off-policy algorithms log."""
 
 DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
 """Isaac Lab's names of camera outputs in metres."""
@@ -120,6 +125,8 @@ class Manifest:
     """Path and arguments of the training script if the library is ``"script"``, else empty."""
     max_iterations: int | None = None
     """Learning iterations; None keeps the number in the agent config."""
+    max_frames: int | None = None
+    """Frames (env transitions over all ranks) after which the training ends, with its iteration; None sets none."""
     seed: int = 42
     """Seed of env and policy. The env of rank r uses ``seed + r``."""
     deterministic: bool = False
@@ -142,6 +149,10 @@ class Manifest:
     """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     parent: str | None = None
     """Run or checkpoint whose weights this run starts from; None starts from fresh weights."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Origin of each input of the library, by the input's name: the path of a file below the folder of runs, which
+    begins with the id of its run, or the path of any other file. :attr:`rlnb.records.layout.RunDir.inputs` has copies
+    of the files."""
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder; empty if it is no git repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -252,6 +263,8 @@ class Started:
     """Model of rank 0's GPU and version of its driver; empty on a CPU."""
     communication: Mapping[str, str] = field(default_factory=dict)
     """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
+    roles: tuple[str, ...] = ()
+    """Role of each rank; empty if all ranks do the same."""
 
     @property
     def losses(self) -> Mapping[str, str]:
@@ -290,6 +303,25 @@ class Result:
     def interrupted(self) -> bool:
         """Whether the cluster ended the job, rather than a fault in it, so that it may go on elsewhere."""
         return bool(self.values.get("interrupted"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationResult:
+    """What the backend of a library without a simulator has measured in an evaluation: episodes, values, or both."""
+
+    returns: Sequence[float] = ()
+    """Undiscounted return of each episode."""
+    lengths: Sequence[int] | None = None
+    """Length of each episode, in steps; None if episodes have no length."""
+    timeouts: Sequence[bool] | None = None
+    """Whether each episode ended by its time limit; None if there is no limit."""
+    successes: Sequence[bool | float] | None = None
+    """Success of each episode, as a bool or as a number from 0 to 1; None if it is not known."""
+    success_source: str = ""
+    """Name of what counts as a success."""
+    values: Mapping[str, Sequence[bool | float]] = field(default_factory=dict)
+    """Measurements by name: one number for each sample, such as each prompt of a test set, or a single number. The
+    names are those of :data:`METRICS` and of :attr:`rlnb.Library.metric_names`."""
 
 
 SYSTEM = "system"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.hooks.registry import manager
+from rlnb.spec import METRICS
 
 
 def test_the_error_for_an_unknown_library_lists_the_installed_ones() -> None:
@@ -66,6 +69,24 @@ def strict() -> Iterator[None]:
     manager().unregister(name="strict")
 
 
+def test_a_library_may_have_metric_names_of_its_own() -> None:
+    class Bringing:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_libraries() -> list[rlnb.Library]:
+            same, other = {"kl": "divergence, in nats"}, {"kl": "divergence, in bits", "tokens": "tokens"}
+            meanings = {"one": same, "two": same, "three": {}, "four": other}
+            return [rlnb.Library(name=name, backend="a:B", metric_names=meanings[name]) for name in meanings]
+
+    assert plugins.metrics() == METRICS
+    rlnb.register(Bringing, "bringing")
+    try:
+        own = {"kl": "four: divergence, in bits; one: divergence, in nats", "tokens": "tokens"}
+        assert plugins.metrics() == {**METRICS, **own}
+    finally:
+        manager().unregister(name="bringing")
+
+
 def test_a_launcher_is_made_from_settings_and_from_a_manifest() -> None:
     launcher = plugins.make_launcher("local", {"max_running": 3})
     assert launcher.settings == {"max_running": 3, "walltime_s": None}
@@ -101,3 +122,104 @@ def test_an_exception_of_a_launcher_becomes_a_problem_unless_it_is_an_rlnb_error
 def test_a_script_is_a_library_without_a_plugin() -> None:
     assert plugins.library("script") is plugins.SCRIPT
     assert "script" not in plugins.libraries()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "rlnb_plain"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("def ppo():\n    return {'gamma': 0.5}\n")
+    (folder / "ppo.yaml").write_text("learning_rate: 3e-4\nactor: {hidden_dims: [64, 64]}\n")
+    (folder / "broken.yaml").write_text("- 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder.name
+
+
+def test_a_generic_config_is_a_function_or_a_file(package: str) -> None:
+    default = plugins.agent_config
+    assert default(f"{package}:ppo") == {"gamma": 0.5}
+    assert default(f"{package}:ppo.yaml") == {"learning_rate": 3e-4, "actor": {"hidden_dims": [64, 64]}}
+    with pytest.raises(rlnb.RlnbError, match="not a mapping"):
+        default(f"{package}:broken.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read"):
+        default(f"{package}:none.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"'nowhere:ppo\.yaml': there is no package 'nowhere'"):
+        default("nowhere:ppo.yaml")
+
+
+LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor", cpu=True)
+WITH_ROLES = rlnb.Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")
+
+
+@pytest.fixture
+def roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]:
+    """Return a function that sets the roles function of a registered library."""
+
+    class Bringing:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_libraries() -> list[rlnb.Library]:
+            return [WITH_ROLES]
+
+    module = types.ModuleType("their_roles")
+    monkeypatch.setitem(sys.modules, "their_roles", module)
+    rlnb.register(Bringing, name="with-roles")
+    yield lambda function: setattr(module, "roles", function)
+    manager().unregister(Bringing)
+
+
+def test_each_rank_gets_a_role_by_the_number_of_ranks_and_the_agent_values(roles: Callable[[object], None]) -> None:
+    roles(lambda world_size, agent: [LEARNER] * agent.get("learners", 1) + [ACTOR] * (world_size - 1))
+    assert plugins.roles_of(WITH_ROLES, 3, {}) == (LEARNER, ACTOR, ACTOR)
+    assert plugins.roles_of(WITH_ROLES, 1, {"+learners": 1}) == (LEARNER,)
+    assert plugins.roles_of(dataclasses.replace(WITH_ROLES, roles=""), 3, {}) == ()
+
+
+def test_the_ranks_on_a_gpu_are_those_whose_role_allows_it(roles: Callable[[object], None]) -> None:
+    roles(lambda world_size, agent: [LEARNER, *[ACTOR] * (world_size - 1)])
+    resources = rlnb.Resources(nodes=2, nproc_per_node=3)
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="mine", resources=resources)
+    assert plugins.gpu_ranks(manifest) == 1, "the first node has a learner, and the second has none"
+    assert plugins.gpu_ranks(dataclasses.replace(manifest, library="echo")) == 3
+    assert plugins.gpu_ranks(dataclasses.replace(manifest, library="gone")) == 3
+
+
+def leave(world_size: int, agent: object) -> list[rlnb.Role]:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (lambda world_size, agent: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        (leave, "called sys.exit(3)"),
+        (lambda world_size, agent: None, "raised TypeError"),
+        (lambda world_size, agent: ["learner"], "returned a list with 'learner', which is not an rlnb.Role"),
+        (lambda world_size, agent: [LEARNER], "returned 1 roles for 2 ranks"),
+        (lambda world_size, agent: [rlnb.Role(name="a b")] * 2, "returned a Role whose name 'a b' has other"),
+        (lambda world_size, agent: [rlnb.Role(name="a", env=1)] * 2, "returned a Role in which env=1 is not bool"),
+        (lambda world_size, agent: [ACTOR, rlnb.Role(name="actor")], "two different roles of the name 'actor'"),
+    ],
+)
+def test_a_roles_function_that_fails_is_named_with_its_plugin(
+    roles: Callable[[object], None], function: object, fault: str
+) -> None:
+    roles(function)
+    with pytest.raises(rlnb.RlnbError) as caught:
+        plugins.roles_of(WITH_ROLES, 2, {})
+    assert "The roles function 'their_roles:roles' of the plugin 'with-roles' (registered by hand)" in str(caught.value)
+    assert fault in str(caught.value)
+
+
+def test_a_roles_function_that_does_not_exist_is_named_with_its_plugin(roles: Callable[[object], None]) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"plugin 'with-roles' .*'their_roles:roles' cannot be loaded"):
+        plugins.roles_of(WITH_ROLES, 2, {})
+
+
+def test_a_plugin_refuses_a_number_of_ranks_in_its_own_words(roles: Callable[[object], None]) -> None:
+    def refuse(world_size: int, agent: object) -> list[rlnb.Role]:
+        raise rlnb.RlnbError(f"{world_size} ranks are too few.")
+
+    roles(refuse)
+    with pytest.raises(rlnb.RlnbError, match=r"^2 ranks are too few\.$"):
+        plugins.roles_of(WITH_ROLES, 2, {})

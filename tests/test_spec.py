@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.spec import METRICS, Job, Started
+from rlnb.spec import METRICS, OFF_POLICY_METRICS, Job, Started
 from rlnb.storage.serial import from_json, to_json
 
 MANIFEST = rlnb.Manifest(
@@ -62,3 +62,7 @@ def test_every_metric_has_a_description() -> None:
     assert all(METRICS.values())
     with pytest.raises(TypeError):
         METRICS["reward"] = "other"  # type: ignore[index]
+
+
+def test_the_metrics_of_off_policy_algorithms_are_metrics_of_rlnb() -> None:
+    assert METRICS.keys() > {*OFF_POLICY_METRICS}

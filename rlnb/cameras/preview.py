@@ -12,7 +12,7 @@ from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
 from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.policy import Subject, subject
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.policy import subject
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
 from rlnb.errors import RlnbError

@@ -38,6 +38,7 @@ EXAMPLES = {
     "where": "num_envs=512",
     "launcher-set": "partition=gpu",
     "launcher-arg": "livestream=2",
+    "input": "teacher=RUN",
 }
 
 
@@ -49,15 +50,35 @@ def values(**options: Sequence[str] | None) -> list[Mapping[str, Json]]:
     """
     problems: list[Problem] = []
     mappings: list[Mapping[str, Json]] = []
-    for name, texts in ((option.replace("_", "-"), texts) for option, texts in options.items()):
-        pairs = [(text, *text.partition("=")) for text in texts or ()]
-        for text, path, equals, _ in pairs:
-            if not (path.strip() and equals):
-                problems.append(Problem(what=f"--{name} {text!r} is not path=value.", fix=f"--{name} {EXAMPLES[name]}"))
-        mappings.append({path.strip(): value(text) for _, path, _, text in pairs})
+    for name, lines in ((option.replace("_", "-"), lines) for option, lines in options.items()):
+        mapping, wrong = _pairs(name, lines, "path=value")
+        problems += wrong
+        mappings.append({path: value(text) for path, text in mapping.items()})
     if problems:
         raise CheckError("command line", problems)
     return mappings
+
+
+def texts(option: str, lines: Sequence[str] | None) -> Mapping[str, str]:
+    """Return the texts of a ``name=text`` option by name.
+
+    Raises:
+        CheckError: A text has no name or no equals sign. The error lists all such texts.
+    """
+    mapping, problems = _pairs(option, lines, "name=value")
+    if problems:
+        raise CheckError("command line", problems)
+    return mapping
+
+
+def _pairs(option: str, lines: Sequence[str] | None, form: str) -> tuple[dict[str, str], list[Problem]]:
+    pairs = [(text, *text.partition("=")) for text in lines or ()]
+    problems = [
+        Problem(what=f"--{option} {text!r} is not {form}.", fix=f"--{option} {EXAMPLES[option]}")
+        for text, name, equals, _ in pairs
+        if not (name.strip() and equals)
+    ]
+    return {name.strip(): text for _, name, _, text in pairs}, problems
 
 
 def value(text: str) -> Json:

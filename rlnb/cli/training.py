@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, value, values
+from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, texts, value, values
 from rlnb.errors import RlnbError
 from rlnb.spec import ENDED, Json
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
     from rlnb.run.run import Run
 
 INTERRUPTED = 130
@@ -64,6 +64,10 @@ def train(
     agent_config: Annotated[
         str | None, typer.Option(help="Name of one of the task's agent configs, or YAML file with values for it.")
     ] = None,
+    input_: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="Run or file that the library needs, such as teacher=RUN. Repeatable."),
+    ] = None,
     presets: Annotated[str, typer.Option(help="Global presets of Isaac Lab, separated by commas.")] = "",
     physics: Annotated[str | None, typer.Option(help="Physics backend, e.g. newton_mjwarp.")] = None,
     renderer: Annotated[str | None, typer.Option(help="Renderer, e.g. newton_renderer.")] = None,
@@ -97,6 +101,7 @@ def train(
     run = rlnb.train(
         task_,
         agent=[agent_config or {}, agent_set],
+        inputs=texts("input", input_) or None,
         nproc_per_node=_ranks(nproc_per_node),
         launcher=_launcher(launcher, settings),
         tags=tag or (),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import html
 import math
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlnb import plugins
 from rlnb.display.pictures import PALETTE
 from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
 from rlnb.metrics.thinning import decimate
@@ -23,19 +25,21 @@ if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
-DEFAULT_METRICS = ("reward", "episode_length", "success_rate", "value_loss", "policy_loss", "fps")
+DEFAULT_METRICS = ("reward", "episode_length", "success_rate", "value_loss", "critic_loss", "policy_loss", "fps")
 X_AXES = ("frames", "iterations", "wall_time")
 POINTS_PER_TRACE = 1000
 """Most points of a trace, because a screen shows no more. A decimated curve keeps its extremes and its shape."""
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
+_UNIT_IN_MEANING = re.compile(r", in ([\w/ %-]+)$")
+"""End of a metric's meaning that names its unit, as in ``"policy entropy, in nats"``."""
 _UNITS = {
     "reward": "return",
-    "episode_length": "env steps",
     "success_rate": "share, 0 to 1",
     "value_loss": "loss",
     "policy_loss": "loss",
-    "entropy": "nats",
+    "critic_loss": "loss",
+    "buffer_size": "transitions",
     "fps": "frames/s",
     "collection_s": "s",
     "learning_s": "s",
@@ -138,12 +142,17 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
 
 def title(metric: str) -> str:
     """Return the title of a metric's chart."""
-    return metric.replace("_", " ") if metric in METRICS else metric
+    return metric.replace("_", " ") if metric in plugins.metrics() else metric
 
 
 def explanation(metric: str) -> str:
     """Return what a metric means."""
-    return METRICS.get(metric, "a raw tag of the library")
+    return plugins.metrics().get(metric, "a raw tag of the library")
+
+
+def own_names() -> list[str]:
+    """Return the metric names of the installed libraries' own, sorted."""
+    return sorted(plugins.metrics().keys() - METRICS.keys())
 
 
 def limits(metric: str) -> tuple[float, float] | None:
@@ -154,7 +163,8 @@ def limits(metric: str) -> tuple[float, float] | None:
 def unit(metric: str) -> str:
     """Return the unit of a metric, or ``"value"``."""
     ends = (unit for end, unit in _SYSTEM_UNITS.items() if metric.startswith(f"{SYSTEM}/") and metric.endswith(end))
-    return _UNITS.get(metric) or next(ends, "value")
+    named = _UNIT_IN_MEANING.search(explanation(metric))
+    return _UNITS.get(metric) or (named.group(1) if named else next(ends, "value"))
 
 
 def _trace(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Json]:
@@ -262,15 +272,15 @@ def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]
     if metrics is None:
         every = set[str]().union(*logged)
         of_task = sorted(set[str]().union(*(run.metrics.of_task for run in runs)))
-        usual = [name for name in DEFAULT_METRICS if name in every]
+        usual = [name for name in (*DEFAULT_METRICS, *own_names()) if name in every]
         return [*usual, *of_task[:MOST_OF_TASK]] if usual else sorted(every)[:MOST_OTHERS]
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    names, meanings = [metrics] if isinstance(metrics, str) else list(metrics), plugins.metrics()
     for name in names:
         refuse_other_than_text("metric", name)
         reading = any(source(run, name).behind for run in runs)  # the unread part of the log may have the metric
-        if name not in METRICS and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
+        if name not in meanings and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
             tags = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
-            raise unknown("metric", name, {*METRICS, *tags}, has="There are")
+            raise unknown("metric", name, {*meanings, *tags}, has="There are")
     return names
 
 

@@ -156,7 +156,8 @@ def layout(
     """
     names = ((*run.metrics.names, *run.metrics.tags, *run.system.tags) for run in runs)
     logged = sorted({name for of_run in names for name in of_run})
-    metrics = dict.fromkeys([*(name for name in figure.DEFAULT_METRICS if name in logged), *logged])
+    usual = (*figure.DEFAULT_METRICS, *figure.own_names())
+    metrics = dict.fromkeys([*(name for name in usual if name in logged), *logged])
     return Layout(
         panels=[_panel(metric) for metric in selection],
         lines=_lines(runs, groups),

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlnb import plugins
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.diagnosis.symptoms import NAMES
 from rlnb.errors import Problem, did_you_mean
-from rlnb.spec import METRICS
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -61,9 +61,10 @@ class Rule:
             hint = did_you_mean(self.text, (DIAGNOSIS, ENDED, FAILED, *NAMES))
             yield Problem(what=f"alert {self.text!r} is neither a symptom nor a condition.{hint}", fix=EXAMPLES)
             return
+        choices = (ITERATION, *plugins.metrics())
         for name in sorted(names):
-            if name.isidentifier() and name not in (ITERATION, *METRICS):
-                hint = did_you_mean(name, (ITERATION, *METRICS))
+            if name.isidentifier() and name not in choices:
+                hint = did_you_mean(name, choices)
                 yield Problem(
                     what=f"alert {self.text!r}: {name!r} is not a metric.{hint}",
                     fix="Use a metric's name, or a raw tag in quotes, as in \"'Episode_Reward/alive' > 3\".",

@@ -76,7 +76,7 @@ def _judged(curves: Curves, name: str, least: int = LEAST) -> Iterator[Curve]:
 
 
 def _not_finite(curves: Curves) -> Iterator[Symptom]:
-    for name in ("reward", "policy_loss", "value_loss", "entropy", "action_std"):
+    for name in ("reward", "policy_loss", "value_loss", "critic_loss", "entropy", "action_std"):
         if name in curves and (lost := curves[name].lost):
             yield Symptom(
                 name="values that are not finite",

@@ -17,7 +17,7 @@ from rlnb.errors import InterruptedRequest, Problem
 from rlnb.hooks.plugin import HookError, Plugin, cause_of
 from rlnb.registration.library import STEM, Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
-from rlnb.spec import Command, Task
+from rlnb.spec import METRICS, Command, Task
 from rlnb.storage.fields import wrong_fields
 
 LISTS: Mapping[str, type] = types.MappingProxyType(
@@ -156,7 +156,12 @@ def _pictures(value: Any, frames: Any) -> object:
 
 
 def _library_faults(library: Library) -> list[str]:
-    faults = _reference_faults(library, "backend")
+    faults = [*_reference_faults(library, "backend"), *_name_faults(library)]
+    if library.exports and not library.simulator:
+        reason = "since only policies of Isaac Lab's envs can be exported"
+        faults.append(f"exports={library.exports!r} needs a simulator, {reason}")
+    if library.roles and not library.distributed:
+        faults.append(f"roles={library.roles!r} needs distributed=True")
     try:
         if re.compile(library.checkpoint_pattern).groups < 1:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
@@ -177,6 +182,14 @@ def _checkpoint_faults(library: Library) -> list[str]:
     if library.checkpoint_is_folder and isinstance(glob, str) and "**" in glob:
         faults.append(f"checkpoint_glob={glob!r} names folders at any depth, where it has to name their parents")
     return faults
+
+
+def _name_faults(library: Library) -> Iterator[str]:
+    for name in library.metric_names if isinstance(library.metric_names, Mapping) else ():
+        if name in METRICS:
+            yield f"metric_names has {name!r}, which is a name of rlnb's own"
+        elif isinstance(name, str) and not name.isidentifier():
+            yield f"metric_names has {name!r}, which is not a name of letters, digits and underscores"
 
 
 def _reference_faults(item: Any, field: str) -> list[str]:

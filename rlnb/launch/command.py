@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlnb import plugins
 from rlnb.records.layout import RunDir
 from rlnb.spec import Command, JobKind, Manifest, Resources
 
@@ -56,7 +57,7 @@ def worker_command(
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
-        slots=ranks.nproc_per_node if gpu_per_slot else 1,
+        slots=plugins.gpu_ranks(manifest) if gpu_per_slot and kind == "train" else 1,
         gpu_per_slot=gpu_per_slot,
         device=manifest.resources.device if kind == "train" else "cpu",
         walltime_s=walltime_s,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from rlnb import plugins
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.nvidia import cuda, gpus
 from rlnb.nvidia.gpus import Gpu
-from rlnb.spec import Json, Manifest, Resources
+from rlnb.spec import Json, Manifest
 
 
 class LocalLauncher(HostedLauncher):
@@ -56,7 +58,7 @@ class LocalLauncher(HostedLauncher):
                     fix="Use a cluster launcher, or nproc_per_node for several ranks on this machine.",
                 )
             )
-        return [*problems, *_check_gpus(manifest.resources)]
+        return [*problems, *_check_gpus(manifest)]
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"
@@ -71,11 +73,13 @@ def _check_numbers(max_running: int | None, walltime_s: float | None) -> Iterato
         yield f"walltime_s={walltime_s!r} is not a positive number. Use walltime_s=3600, or None for no limit."
 
 
-def _check_gpus(resources: Resources) -> Iterator[Problem]:
-    count, device, ranks = gpu_count(), resources.device, resources.nproc_per_node
+def _check_gpus(manifest: Manifest) -> Iterator[Problem]:
+    count, device, ranks = gpu_count(), manifest.resources.device, manifest.resources.nproc_per_node
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cuda") or (kind == "auto" and not count):
         return
+    with contextlib.suppress(RlnbError):  # a number of ranks that does not fit the roles is a problem of its own
+        ranks = plugins.gpu_ranks(manifest)
     stock = f"this machine has {count or 'no'} NVIDIA GPU{'s' if count > 1 else ''}"
     if not count or (number.isdigit() and int(number) >= count):
         what = f"device={device!r}, but {stock}{_driver_error()}."

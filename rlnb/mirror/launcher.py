@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from rlnb.contracts import RUN_VARIABLES, Launcher
+from rlnb.contracts.launchers import RUN_VARIABLES, Launcher
 from rlnb.errors import Problem, RlnbError, RunError
 from rlnb.launch.local import LocalLauncher
 from rlnb.mirror.connection import Connection

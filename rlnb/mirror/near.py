@@ -151,7 +151,9 @@ class Near:
         options = dict(record.options)
         try:
             if job.kind == "train":
-                for path in files_below(self._run.source):
+                # The training before a resumed one has brought the inputs, which may be large.
+                folders = (self._run.source,) if record.after else (self._run.source, self._run.inputs)
+                for path in (path for folder in folders for path in files_below(folder)):
                     self._put(channel, path, path.relative_to(self._run.path).as_posix())
             for name in tree.FILES:
                 file = options.get(name)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import CheckError, RlnbError
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame

@@ -13,13 +13,15 @@ ALIKE = ("seed", "tags")
 def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
-    ``init_from`` is the id of the run, or the file, that the first weights come from. Task overrides are keyed by their
+    ``init_from`` is the id of the run, or the file, that the first weights come from; ``inputs.teacher`` is the origin
+    of an input, as in :attr:`rlnb.Manifest.inputs`. Task overrides are keyed by their
     dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``, and arguments of Isaac Lab's launcher
     by their name with the prefix ``launcher_args.``. Arguments left at their default are omitted.
     """
     task = manifest.task
     values = {
         **_fixed(manifest),
+        **{f"inputs.{name}": origin for name, origin in manifest.inputs.items()},
         **task.overrides,
         **{f"launcher_args.{name}": value for name, value in task.launcher_args.items()},
         **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
@@ -29,9 +31,10 @@ def asked(manifest: Manifest) -> dict[str, Json]:
 
 
 def alike(manifest: Manifest) -> dict[str, Json]:
-    """Return the arguments that averaged runs share. Each of them may start from a run of its own."""
+    """Return the arguments that averaged runs share. Each may have its own run to start from, and its own inputs."""
     values = {name: value for name, value in asked(manifest).items() if name not in ALIKE}
-    return {**values, "init_from": "a run"} if "init_from" in values else values
+    origins = {name: "a run" for name in values if name == "init_from" or name.startswith("inputs.")}
+    return {**values, **origins}
 
 
 def argument(manifest: Manifest, name: str) -> Json:
@@ -49,6 +52,7 @@ def _fixed(manifest: Manifest) -> dict[str, Json]:
         "deterministic": manifest.deterministic or None,
         "num_envs": manifest.task.num_envs,
         "max_iterations": manifest.max_iterations,
+        "max_frames": manifest.max_frames,
         "init_from": manifest.parent,
         "physics": manifest.task.physics,
         "renderer": manifest.task.renderer,

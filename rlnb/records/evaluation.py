@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlnb.display.table import counted
 from rlnb.display.video import Video
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
 CONFIDENCE = 0.95
+LARGEST = sys.float_info.max
+"""Largest number whose mean and interval can be computed."""
 MOST_EPISODES = 100_000
 """Most episodes, and most envs, of an evaluation. With eight reward terms, their record has 23 MB."""
 MOST_ROWS = 100_000_000
@@ -48,15 +52,15 @@ class EvaluationRecord:
     returns: tuple[float, ...]
     """Undiscounted return of each episode."""
     lengths: tuple[int, ...]
-    """Length of each episode, in env steps."""
+    """Length of each episode, in env steps; empty if episodes have no length."""
     timeouts: tuple[bool | float, ...]
-    """Whether each episode ended by its time limit."""
+    """Whether each episode ended by its time limit; empty if there is no limit."""
     successes: tuple[bool | float, ...] | None
     """Success of each episode, as a bool or as a number from 0 to 1; None if it is not known."""
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
-    num_envs: int
-    """Number of parallel envs."""
+    num_envs: int = 0
+    """Number of parallel envs; 0 without a simulator."""
     seed: int
     """Seed of the env."""
     success_source: str = ""
@@ -67,22 +71,49 @@ class EvaluationRecord:
     """Whether the policy took its mean actions."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Contribution of each reward term to the return of each episode."""
+    values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Measurements of a library without a simulator, by name, with one number for each sample."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Meaning of each of :attr:`values`."""
     video: str | None = None
     """Video of the first envs, relative to the run folder."""
     warnings: tuple[str, ...] = ()
     """How the env may differ from that of the training."""
 
+    def faults(self) -> Iterator[str]:
+        """Find values of the right type that no evaluation can have."""
+        if not self.returns and not self.values:
+            yield "it has neither episodes nor values"
+        count, optional = len(self.returns), {"lengths": self.lengths, "timeouts": self.timeouts}
+        of_episodes = {name: numbers for name, numbers in optional.items() if numbers} | dict(self.terms)
+        if self.successes is not None:
+            of_episodes["successes"] = self.successes
+        for name, numbers in of_episodes.items():
+            if len(numbers) != count:
+                yield f"{name} has {counted(len(numbers), 'number')} for {counted(count, 'episode')}"
+        if any(not 0 <= success <= 1 for success in self.successes or ()):
+            yield "successes has a number that is not from 0 to 1"
+        for name, numbers in self.values.items():
+            if not numbers:
+                yield f"the value {name!r} has no number"
+        every = [*of_episodes.values(), *self.values.values(), self.returns]
+        if any(isinstance(number, int) and abs(number) > LARGEST for numbers in every for number in numbers):
+            yield "a number is larger than a float can be"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """Complete episodes of one checkpoint, each from reset to end."""
+    """Complete episodes of one checkpoint, each from reset to end.
+
+    A library without a simulator may also measure values of its own, or values alone, without episodes.
+    """
 
     returns: tuple[float, ...]
-    """Undiscounted return of each episode."""
+    """Undiscounted return of each episode; empty without episodes."""
     lengths: tuple[int, ...]
-    """Length of each episode, in env steps."""
+    """Length of each episode, in env steps; empty if episodes have no length."""
     timeouts: tuple[bool, ...]
-    """Whether each episode ended by its time limit."""
+    """Whether each episode ended by its time limit; empty if there is no limit."""
     successes: tuple[bool | float, ...] | None
     """Whether each episode succeeded; None if that is not known.
 
@@ -92,7 +123,7 @@ class Evaluation:
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
     num_envs: int
-    """Number of parallel envs."""
+    """Number of parallel envs; 0 without a simulator."""
     seed: int
     """Seed of the env."""
     success_source: str = ""
@@ -112,6 +143,19 @@ class Evaluation:
     """NumPy archive of the recorded rows, with ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
     warnings: tuple[str, ...] = ()
     """How the env may differ from that of the training, e.g. by a plugin that is not installed here."""
+    values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Measurements of a library without a simulator, by name, with one number for each sample."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Meaning of each of :attr:`values`, with its unit."""
+    problem: str = ""
+    """What is wrong with the evaluation's record; empty if it is valid. An invalid one has no episodes and values."""
+
+    @classmethod
+    def invalid(cls, problem: str) -> Evaluation:
+        """Return an evaluation whose record cannot be used."""
+        return cls(
+            returns=(), lengths=(), timeouts=(), successes=None, checkpoint="", num_envs=0, seed=0, problem=problem
+        )
 
     @classmethod
     def from_record(cls, record: EvaluationRecord, job: JobDir) -> Evaluation:
@@ -127,7 +171,7 @@ class Evaluation:
             returns=record.returns,
             lengths=record.lengths,
             timeouts=tuple(map(bool, record.timeouts)),
-            successes=None if record.successes is None else tuple(map(_success, record.successes)),
+            successes=tuple(map(_success, record.successes)) if record.successes else None,
             checkpoint=record.checkpoint,
             num_envs=record.num_envs,
             seed=record.seed,
@@ -138,7 +182,22 @@ class Evaluation:
             video=Video(video) if video and video.is_relative_to(run) and video.is_file() else None,
             rollout=job.rollout if job.rollout.is_file() else None,
             warnings=record.warnings,
+            values=record.values,
+            meanings=record.meanings,
         )
+
+    @property
+    def title(self) -> str:
+        """Checkpoint, number of envs and seed."""
+        if self.problem:
+            return "invalid evaluation"
+        envs = f"{self.num_envs} envs, " if self.num_envs else ""
+        return f"{self.checkpoint}, {envs}seed {self.seed}"
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each of :attr:`values`."""
+        return {name: _mean(numbers) for name, numbers in self.values.items()}
 
     @property
     def episodes(self) -> int:
@@ -168,7 +227,8 @@ class Evaluation:
 
     @property
     def mean_return(self) -> float:
-        return sum(self.returns) / len(self.returns)
+        """Mean return; NaN without episodes."""
+        return _mean(self.returns)
 
     @property
     def return_interval(self) -> tuple[float, float]:
@@ -177,7 +237,8 @@ class Evaluation:
 
     @property
     def mean_length(self) -> float:
-        return sum(self.lengths) / len(self.lengths)
+        """Mean length, in env steps; NaN if episodes have no length."""
+        return _mean(self.lengths)
 
     @property
     def length_interval(self) -> tuple[float, float]:
@@ -186,13 +247,16 @@ class Evaluation:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the name, value and 95 % interval of each statistic, as text."""
-        rows = [("episodes", str(self.episodes), "")]
-        rows += self._success_rows()
-        rows.append(("return", f"{self.mean_return:.3f}", interval_text(self.return_interval)))
-        for name, values in self.terms.items():
-            mean = f"{sum(values) / len(values):.3f}"
-            rows.append((f"return: {name}", mean, interval_text(mean_interval(values))))
-        rows.append(("length (steps)", f"{self.mean_length:.1f}", interval_text(self.length_interval, digits=1)))
+        rows = [("problem", self.problem, "")] if self.problem else []
+        if self.episodes:
+            rows += [("episodes", str(self.episodes), ""), *self._success_rows()]
+            sums = {"return": self.returns} | {f"return: {name}": values for name, values in self.terms.items()}
+            rows += [(name, f"{_mean(each):.3f}", interval_text(mean_interval(each))) for name, each in sums.items()]
+        if self.lengths:
+            rows.append(("length (steps)", f"{self.mean_length:.1f}", interval_text(self.length_interval, digits=1)))
+        for name, values in self.values.items():
+            label = f"{name}: {self.meanings[name]}" if name in self.meanings else name
+            rows.append((label, f"{_mean(values):.4g}", interval_text(mean_interval(values))))
         return rows + [("warning", text, "") for text in self.warnings]
 
     def _success_rows(self) -> list[tuple[str, str, str]]:
@@ -204,14 +268,20 @@ class Evaluation:
         return [*rows, ("success source", self.success_source, "")] if self.success_source else rows
 
     def __repr__(self) -> str:
-        unknown = "unknown" if self.success_source else "not defined"
-        success = unknown if self.success_rate is None else f"{self.success_rate:.3f}"
-        return f"Evaluation({self.episodes} episodes, success={success}, return={self.mean_return:.3f})"
+        if self.problem:
+            return f"Evaluation(problem={self.problem!r})"
+        parts = [f"{name}={mean:.4g}" for name, mean in self.means.items()]
+        if self.episodes:
+            unknown = "unknown" if self.success_source else "not defined"
+            success = unknown if self.success_rate is None else f"{self.success_rate:.3f}"
+            parts = [f"{self.episodes} episodes", f"success={success}", f"return={self.mean_return:.3f}", *parts]
+        return f"Evaluation({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
 
-        return table(["", "value", "95 % interval"], self.rows(), caption=f"Evaluation of {self.checkpoint}")
+        caption = "Invalid evaluation" if self.problem else f"Evaluation of {self.checkpoint}"
+        return table(["", "value", "95 % interval"], self.rows(), caption=caption)
 
 
 def refuse_odd_numbers(episodes: object, num_envs: object, seed: object, record: object) -> None:
@@ -231,6 +301,18 @@ def refuse_odd_numbers(episodes: object, num_envs: object, seed: object, record:
             raise RlnbError(f"{name}={value!r} is not a whole number from {least} to {most:,}.")
 
 
+def refuse_settings_of_envs(library: str, **settings: object) -> None:
+    """Refuse the arguments of an evaluation that a library without a simulator has no use for, if they are given.
+
+    Raises:
+        RunError: Such an argument is given.
+    """
+    values = [f"{name}={value!r}" for name, value in settings.items() if value]
+    if values:
+        fix = f"Leave {'it' if len(values) == 1 else 'them'} out."
+        raise RunError(f"{library} has no simulator, so it has no use for {' and '.join(values)}. {fix}")
+
+
 def evaluation_of(job: JobDir) -> Evaluation | None:
     """Return the evaluation that a job has written; None if it has not written one yet.
 
@@ -243,20 +325,20 @@ def evaluation_of(job: JobDir) -> Evaluation | None:
         record = from_json(EvaluationRecord, data, ignore_unknown=True)
     except RlnbError as exc:
         raise RlnbError(f"{job.evaluation}: {exc}") from exc
-    lists = (record.returns, record.lengths, record.timeouts, record.successes, *record.terms.values())
-    if {len(values) for values in lists if values is not None} != {max(1, len(record.returns))}:
-        raise RlnbError(f"{job.evaluation} does not have as many values as episodes. Move it away.")
+    if faults := [*record.faults()]:
+        raise RlnbError(f"{job.evaluation} is not valid: {' and '.join(faults)}. Move it away.")
     return Evaluation.from_record(record, job)
 
 
 def evaluations_of(jobs: Iterable[JobDir]) -> list[Evaluation]:
-    """Return the evaluations that jobs have written. Unreadable records are skipped with a warning."""
+    """Return the evaluations that jobs have written. One whose record cannot be used says why, with a warning."""
     evaluations = []
     for job in jobs:
         try:
             evaluation = evaluation_of(job)
         except RlnbError as exc:
             files.warn_once(str(exc))
+            evaluations.append(Evaluation.invalid(str(exc)))
         else:
             evaluations += [] if evaluation is None else [evaluation]
     return evaluations
@@ -264,6 +346,10 @@ def evaluations_of(jobs: Iterable[JobDir]) -> list[Evaluation]:
 
 def _success(value: bool | float) -> bool | float:
     return bool(value) if value in (0, 1) else float(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(map(float, values)) / len(values) if values else math.nan
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -274,7 +360,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     if count < 2:
         return math.nan, math.nan
     mean = sum(values) / count
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    squares = [(value - mean) * (value - mean) for value in values]  # infinite for large values, where ** would raise
+    deviation = math.sqrt(sum(squares) / (count - 1))
     half = float(t.ppf(0.5 + CONFIDENCE / 2, count - 1)) * deviation / math.sqrt(count)
     return mean - half, mean + half
 

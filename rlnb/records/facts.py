@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
-from rlnb.contracts import FarLauncher
+from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked
 from rlnb.records.config import resolved

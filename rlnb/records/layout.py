@@ -2,7 +2,7 @@
 
 ::
 
-    <root>/runs/<id>/manifest.json  source/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
+    <root>/runs/<id>/manifest.json  source/  inputs/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
     <root>/tasks/  cards/  sweeps/  simulators/<id>/jobs/0-simulator/
 
 Standard library only: the node agent imports this.
@@ -49,6 +49,19 @@ class RunDir:
     @property
     def source(self) -> Path:
         return self.path / "source"
+
+    @property
+    def inputs(self) -> Path:
+        """Folder with the inputs of the library, which a new run copies."""
+        return self.path / "inputs"
+
+    def input(self, name: str, origin: str) -> Path:
+        """File of an input, given its name and its origin, as in :attr:`rlnb.Manifest.inputs`."""
+        return self.inputs / name / Path(origin).name
+
+    def input_run(self, name: str) -> RunDir:
+        """Manifest and source of the run that a policy comes from; other inputs have none."""
+        return RunDir(self.inputs / name / "run")
 
     @property
     def logs(self) -> Path:
@@ -381,8 +394,5 @@ def _matches(folder: Path, glob: str) -> Iterable[Path]:
 
 
 def _children(folder: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from [Path(entry.path) for entry in entries]
-    except FileNotFoundError:
-        return
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        yield from [Path(entry.path) for entry in entries]

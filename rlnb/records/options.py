@@ -38,7 +38,7 @@ class TrainOptions:
     init_from: str | None = None
     """Checkpoint whose weights the training starts from."""
     trust: bool = False
-    """Whether to load a checkpoint that holds more than weights."""
+    """Whether to load a checkpoint or an input that holds more than weights."""
     max_iterations: int | None = None
     """Iteration to end at; None is the value of the manifest."""
     logged: Mapping[str, int] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlnb.spec import Result
@@ -16,7 +16,8 @@ KEY = "ranks"
 class Ranks:
     """Digests of a training, one per rank.
 
-    Synchronised ranks end with equal parameters and buffers, although their observations differ.
+    Synchronised ranks end with equal parameters and buffers, although their observations differ. Ranks of different
+    roles may have learned different modules.
     """
 
     parameters: tuple[str, ...]
@@ -24,9 +25,24 @@ class Ranks:
     buffers: tuple[str, ...]
     """Digest of the running statistics, such as those of a normaliser."""
     observations: tuple[str, ...]
-    """Digest of the first observations."""
+    """Digest of the first observations; empty for a rank without envs."""
     communication: tuple[float, ...] = ()
     """Share of its time, 0 to 1, that a rank spent in all_reduce; empty if it was not measured."""
+    roles: tuple[str, ...] = ()
+    """Role of each rank; empty if all ranks did the same."""
+
+
+def by_role(roles: Sequence[str], values: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the values of the ranks of each role, by role; by an empty string if all ranks did the same.
+
+    Args:
+        roles: Role of each rank; empty if all ranks did the same.
+        values: Value of each rank.
+    """
+    groups: dict[str, tuple[str, ...]] = {}
+    for role, value in zip(roles or [""] * len(values), values, strict=True):
+        groups[role] = (*groups.get(role, ()), value)
+    return groups
 
 
 def ranks_of(result: Result | None) -> Ranks | None:

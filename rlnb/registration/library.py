@@ -6,8 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rlnb.spec import Json
+
 STEM = "{stem}"
 """Stands in :attr:`Library.checkpoint_companions` for the name of a checkpoint without its suffix."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Input:
+    """A run or a file that a library needs besides the task, such as the teacher of a distillation."""
+
+    kind: Literal["policy", "rollouts", "file"]
+    """``"policy"`` for a checkpoint of a run of any library, which :meth:`rlnb.backend.TrainContext.policy` loads;
+    ``"rollouts"`` for recorded observations and actions, as in :attr:`rlnb.Evaluation.rollout`; ``"file"`` for any
+    other file."""
+    required: bool = True
+    """Whether a training needs the input."""
+    agent: Mapping[str, Json] = field(default_factory=dict)
+    """Agent config values, by dotted path, with which the library takes the input. With other values it takes none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,12 +42,19 @@ class Library:
     """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
     """Whether the library can train on several ranks."""
+    roles: str = ""
+    """``"module:function"`` that gives each rank a :class:`rlnb.Role`, called without torch as ``function(world_size,
+    agent)``, with the agent config values of the user by dotted path. It returns a list with a role for each rank, or
+    raises :class:`rlnb.RlnbError` if there are too few ranks. Empty if all ranks do the same."""
+    makes_env: bool = False
+    """Whether the backend makes its envs itself, with :meth:`rlnb.backend.TrainContext.make_env`. ``train`` then gets
+    None as its env."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
     """Unit of the x axis of the library's event files."""
     logged_at_end: bool = False
     """Whether the library logs an iteration's scalars at the step where the iteration ended, not where it began."""
     horizon_key: str = "num_steps_per_env"
-    """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
+    """Name of the agent config value that holds the env steps per iteration, with which frames are counted."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
     """Agent config paths that the backend sets itself, each mapped to the argument of :func:`rlnb.train` that decides
     its value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
@@ -59,7 +82,10 @@ class Library:
     the checkpoint's name without its suffix. They are ``.npz`` or ``.safetensors`` files, which run no code, and are
     written before the checkpoint. A companion may be missing."""
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """The library's own tag for each name in :data:`rlnb.spec.METRICS`."""
+    """The library's own tag for each name in :data:`rlnb.spec.METRICS`, and for each name of its own."""
+    metric_names: Mapping[str, str] = field(default_factory=dict)
+    """Meaning of each metric, and of each value of an evaluation, that has a name of the library's own, e.g. ``{"kl":
+    "divergence from the reference policy, in nats"}``. An end such as ``", in nats"`` is the unit of its axis."""
     former_metrics: Mapping[str, str] = field(default_factory=dict)
     """Tags of older versions of the library, by the same names, where they differ from :attr:`metrics`. The runs of
     scripts, and those of stock Isaac Lab, may have them."""
@@ -71,5 +97,7 @@ class Library:
     """Export formats of the library's policies, e.g. ``"torchscript"`` and ``"onnx"``."""
     saves_when_stopped: bool = False
     """Whether the backend calls :meth:`rlnb.backend.TrainContext.iteration_finished` after every iteration."""
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    """Inputs that the library takes, by name, as in ``rlnb.train(..., inputs={"teacher": run})``."""
     simulator: bool = True
     """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""

@@ -79,6 +79,9 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "steps/s (frames / duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
+    for name in figure.own_names():
+        if name in run.metrics.names:
+            yield f"last {name}", f"{run.metrics[name].last:.4g}"
     if flight := run.flight:
         yield "recorded" if flight.kind == "alert" else "not finite", flight.what
     for alert in run.alerts:
@@ -146,8 +149,7 @@ def evaluations(runs: Sequence[RunFacts]) -> str:
     tables = []
     for run in runs:
         for evaluation in run.evaluations:
-            facts = f"{evaluation.checkpoint}, {evaluation.num_envs} envs, seed {evaluation.seed}"
-            caption = facts if len(runs) == 1 else f"{run.id}: {facts}"
+            caption = evaluation.title if len(runs) == 1 else f"{run.id}: {evaluation.title}"
             tables.append(table(["", "value", "95 % interval"], evaluation.rows(), caption=caption))
     return "".join(tables) or "<p>None: <code>run.evaluate(episodes=100)</code></p>"
 
@@ -231,6 +233,7 @@ def _parameters(run: RunFacts) -> list[tuple[str, str]]:
     manifest = run.manifest
     arguments = {
         "max_iterations": _iterations(run),
+        "max_frames": manifest.max_frames,
         "num_envs": manifest.task.num_envs,
         "presets": ", ".join(manifest.task.presets) or None,
         "physics": manifest.task.physics,
@@ -304,6 +307,7 @@ def _lines(run: RunFacts) -> str:
     training = {
         "library": manifest.library,
         "max_iterations": _iterations(run),
+        "max_frames": manifest.max_frames if run.started is None else None,  # the iterations hold them
         "seed": manifest.seed,
         "deterministic": manifest.deterministic or None,
         "agent": choice_of(manifest).argument,
@@ -314,6 +318,7 @@ def _lines(run: RunFacts) -> str:
         "film_every": manifest.film_every,
         "alerts": list(manifest.alerts) or None,
         "init_from": manifest.parent,
+        "inputs": dict(manifest.inputs) or None,
     }
     source = f"# The task's module at that time: {run.path / 'source'}\n" if task.source else ""
     calls = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(training)})"

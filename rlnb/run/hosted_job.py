@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import runs_one_worker, worker_command
@@ -222,7 +222,7 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         gpu_per_slot=local
         and gpus > 1
         and manifest.resources.device in ("auto", "cuda")
-        and max(manifest.resources.nproc_per_node, launcher.max_running or 1) <= gpus,
+        and max(plugins.gpu_ranks(manifest), launcher.max_running or 1) <= gpus,
         threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
     )
 

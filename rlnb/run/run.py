@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from rlnb.cameras.live import CameraFeed
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
     from rlnb.diagnosis.diagnosis import Diagnosis
     from rlnb.display.live_pictures import LiveView
     from rlnb.display.video import Video
@@ -223,7 +223,7 @@ class Run(RunFacts):
 
         Args:
             episodes: Least number of episodes.
-            num_envs: Number of parallel envs; None is ``min(episodes, 64)``.
+            num_envs: Number of parallel envs; None is ``min(episodes, 64)``, or none without a simulator.
             seed: Seed of the env, independent of the training's.
             checkpoint: Checkpoint to evaluate; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
@@ -238,13 +238,13 @@ class Run(RunFacts):
         Raises:
             RunError: The run has no checkpoint, or the evaluation failed.
         """
-        from rlnb.records.evaluation import EvaluateOptions, evaluation_of, refuse_odd_numbers
+        from rlnb.records.evaluation import EvaluateOptions, evaluation_of, refuse_odd_numbers, refuse_settings_of_envs
 
         episodes, num_envs, seed, record = map(whole, (episodes, num_envs, seed, record))
         refuse_odd_numbers(episodes, num_envs, seed, record)
         library = plugins.library(self.manifest.library)
-        if video and not library.simulator:
-            raise RunError(f"{library.name} has no simulator, so it cannot record a video.")
+        if not library.simulator:
+            refuse_settings_of_envs(library.name, num_envs=num_envs, video=video, camera=camera, record=record)
         options = EvaluateOptions(
             episodes=episodes,
             num_envs=num_envs or min(episodes, 64),

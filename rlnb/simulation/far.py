@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import options

@@ -7,7 +7,7 @@ import html
 from pathlib import Path
 from typing import Literal
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.settings import options
 from rlnb.simulation import far

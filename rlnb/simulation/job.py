@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from rlnb import plugins
-from rlnb.contracts import FarLauncher, Launcher
+from rlnb.contracts.launchers import FarLauncher, Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import interpreter

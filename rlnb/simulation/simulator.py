@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import psutil
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders

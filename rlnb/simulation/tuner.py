@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError

@@ -6,7 +6,7 @@ import functools
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 
@@ -41,7 +41,7 @@ def _fits(value: object, hint: Any) -> bool:
         return any(_fits(value, part) for part in parts)
     if origin is Literal:
         return value in parts
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return isinstance(value, (tuple, list)) and all(_fits(part, parts[0]) for part in value)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(

@@ -1,4 +1,4 @@
-"""The shell line that installs a package of rlnb from the place that rlnb itself came from.
+"""Unmet requirements, and the shell line that installs a package of rlnb from the place that rlnb itself came from.
 
 A package index may hold a stranger's package under one of rlnb's names. A fix must therefore not name an index
 unless rlnb was installed from one.
@@ -11,8 +11,11 @@ import shlex
 import sys
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from rlnb.storage.isaacsim import isaacsim_folder
 
@@ -46,6 +49,20 @@ def install_line(*requirements: str, python: str | None = None, isaacsim: bool =
     if editable:
         folder += " && make wheels && cd dist"
     return f"{folder} && {pip} --upgrade {shlex.quote(PIP)} && {pip} {constraint} {names}"
+
+
+def unmet(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the pip requirements that this interpreter does not meet, with the installed versions."""
+    missing = []
+    for requirement in map(Requirement, requirements):
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            missing.append(f"{requirement} (not installed)")
+        else:
+            if version not in requirement.specifier:
+                missing.append(f"{requirement} (installed: {version})")
+    return tuple(missing)
 
 
 def origin() -> tuple[Path | None, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -87,5 +88,12 @@ def common(task: Task, **arguments: Any) -> str:
         common.pop(name, None)
     values = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
     origin = values.get("init_from")
-    values |= {"init_from": getattr(origin, "id", str(origin))} if origin is not None else {}
+    values |= {"init_from": _text(origin)} if origin is not None else {}
+    inputs = values.get("inputs")
+    values |= {"inputs": {name: _text(one) for name, one in inputs.items()}} if isinstance(inputs, Mapping) else {}
     return json.dumps(to_json(values), sort_keys=True)
+
+
+def _text(origin: object) -> str:
+    """Return the id of a run, or the path of a file."""
+    return str(getattr(origin, "id", origin))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import math
 import statistics
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
 from rlnb.display.table import counted
-from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
+from rlnb.errors import CheckError, Problem, RlnbError, RunError, unknown, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.run.run import Run
 from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.scalars import whole
-from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice
+from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, horizon_of
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training import train
@@ -93,7 +95,7 @@ class Comparison:
     runs: Mapping[str, Sequence[Run]]
     """Runs by library, one for each seed."""
     evaluations: Mapping[str, Sequence[Evaluation]]
-    """Evaluations by library, in the order of :attr:`runs`."""
+    """Evaluations by library, in the order of :attr:`runs`. One that failed says why (:attr:`Evaluation.problem`)."""
 
     def table(self) -> pd.DataFrame:
         """Return one row per library: means over seeds with their 95 % intervals.
@@ -126,7 +128,8 @@ class Comparison:
         )
 
     def _row(self, library: str) -> Row:
-        runs, evaluations = self.runs[library], self.evaluations[library]
+        runs = self.runs[library]
+        evaluations = [one for one in self.evaluations[library] if one.episodes]
         rated = [(rate, one.success_interval) for one in evaluations if (rate := one.success_rate) is not None]
         rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
         minutes = [(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates]
@@ -164,7 +167,9 @@ class Comparison:
             means = [str(row.mean_return), str(row.success)]
             rows.append([row.library, *counts, *means, f"{row.fps:,.0f}", f"{row.minutes:.1f}"])
         heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
-        return table(heads, rows, caption="Equal frames, policies evaluated from reset")
+        problems = [one.problem for of_library in self.evaluations.values() for one in of_library if one.problem]
+        texts = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
+        return table(heads, rows, caption="Equal frames, policies evaluated from reset") + texts
 
 
 def compare_libraries(
@@ -235,9 +240,19 @@ def compare_libraries(
         started = [train.train(task, **one) for one in each]
     runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(iterations)}
     evaluations = {
-        name: [run.wait_for_completion().evaluate(episodes) for run in of_library] for name, of_library in runs.items()
+        name: [_evaluation(run.wait_for_completion(), episodes) for run in of_library]
+        for name, of_library in runs.items()
     }
     return Comparison(runs=runs, evaluations=evaluations)
+
+
+def _evaluation(run: Run, episodes: int) -> Evaluation:
+    """Return the evaluation of a run. One that fails spoils only its own place in the comparison."""
+    try:
+        return run.evaluate(episodes)
+    except RunError as exc:
+        warnings.warn(f"The comparison goes on without this evaluation: {exc}", stacklevel=3)
+        return Evaluation.invalid(str(exc))
 
 
 def _horizon(card: TaskCard, name: str, choice: AgentChoice) -> int:
@@ -249,9 +264,9 @@ def _horizon(card: TaskCard, name: str, choice: AgentChoice) -> int:
     if agent.error:
         raise RlnbError(f"The agent config of {name} does not load: {agent.error}")
     defaults = {path: field.value for path, field in agent.fields.items()}
-    for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in choice.values.items()}}.items():
-        if path.rsplit(".", 1)[-1] == library.horizon_key and isinstance(value, int | float):
-            return int(value)
+    horizon = horizon_of({**defaults, **choice.values}, library)
+    if horizon is not None:
+        return horizon
     raise RlnbError(
         f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "
         "Library.horizon_key of its plugin names the env steps per iteration in its agent configs."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import CheckError, Problem, did_you_mean, whole_number
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of

@@ -16,7 +16,7 @@ from rlnb.training.request import TrainRequest
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
     from rlnb.spec import Json
 
     Domain: TypeAlias = BaseDistribution | Sequence[Json]

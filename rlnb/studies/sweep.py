@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb import plugins
 from rlnb.display.live_objects import live_objects
 from rlnb.display.server import Beside
 from rlnb.display.table import cell, table
@@ -20,7 +21,7 @@ from rlnb.run import find
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
-from rlnb.spec import METRICS, Task
+from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.installation import install_line
 from rlnb.storage.scalars import whole
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
     from rlnb.spec import Json
     from rlnb.studies.space import Space
 
@@ -340,8 +341,8 @@ def _check_goal(metric: str, direction: str) -> None:
     Raises:
         NotFoundError: The name does not exist. The message lists the valid names.
     """
-    if metric not in METRICS and "/" not in metric:
-        raise unknown("metric", metric, METRICS, has="A raw tag contains a '/'; the names of rlnb are")
+    if metric not in (names := plugins.metrics()) and "/" not in metric:
+        raise unknown("metric", metric, names, has="A raw tag contains a '/'; the names are")
     if direction not in ("maximize", "minimize"):
         raise unknown("direction", direction, ("maximize", "minimize"), has="Use one of")
 

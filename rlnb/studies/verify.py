@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.records.ranks import Ranks, ranks_of
-from rlnb.spec import Task
+from rlnb.records.ranks import Ranks, by_role, ranks_of
+from rlnb.spec import Manifest, Task
 from rlnb.storage.scalars import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training import train
@@ -33,6 +34,8 @@ class Synchronisation:
     """Digest of the first observations of each rank. They must differ, else the ranks collect the same data."""
     control: tuple[str, ...]
     """Digest of the parameters without synchronisation. They must differ, else :attr:`parameters` proves nothing."""
+    roles: tuple[str, ...] = ()
+    """Role of each rank; empty if all ranks do the same. Only ranks of one role are compared."""
 
     @property
     def synchronised(self) -> bool:
@@ -48,8 +51,10 @@ class Synchronisation:
             "parameters without synchronisation": (self.control, "different"),
         }
         return [
-            (name, ", ".join(digests), has_to_be, len(set(digests)) == (1 if has_to_be == "equal" else len(digests)))
-            for name, (digests, has_to_be) in checks.items()
+            (f"{name} of the role {role}" if role else name, ", ".join(digests), has_to_be, _holds(digests, has_to_be))
+            for name, (of_ranks, has_to_be) in checks.items()
+            for role, digests in by_role(self.roles, of_ranks).items()
+            if not self.roles or (len(digests) > 1 and any(digests))  # a role with one rank, or without envs
         ]
 
     def __repr__(self) -> str:
@@ -61,6 +66,10 @@ class Synchronisation:
 
         rows = [(name, digests, has_to_be, "yes" if holds else "NO") for name, digests, has_to_be, holds in self.rows()]
         return table(["over ranks", "digests", "required", "holds"], rows, caption=repr(self))
+
+
+def _holds(digests: Sequence[str], has_to_be: str) -> bool:
+    return len(set(digests)) == (1 if has_to_be == "equal" else len(digests))
 
 
 def verify_sync(
@@ -80,7 +89,8 @@ def verify_sync(
     """Check by two short runs on this machine that the ranks of a training learn as one.
 
     The second run is the negative control, the same training without synchronisation. Equal parameters alone would
-    prove nothing, because ranks that all collect the same data stay equal without any synchronisation.
+    prove nothing, because ranks that all collect the same data stay equal without any synchronisation. Ranks of
+    different roles are not compared.
 
     Args:
         task: A task, or its name.
@@ -96,7 +106,7 @@ def verify_sync(
         timeout_s: Seconds that each run may take; None sets no limit.
 
     Raises:
-        RlnbError: ``nproc_per_node`` is less than 2.
+        RlnbError: ``nproc_per_node`` is less than 2, or gives each rank a role of its own.
         CheckError: The runs would fail. Nothing was started.
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
@@ -121,8 +131,11 @@ def verify_sync(
         )
         plan = make_plan(request)
         refuse(plan)
+        _refuse_single_ranks(plan.manifest)
         job_options = {**plan.options, "synchronised": synchronised}
-        run = create_run(plan.root, plan.manifest, plan.launcher, job_options).wait_for_completion(timeout_s)
+        run = create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs).wait_for_completion(
+            timeout_s
+        )
         ranks = ranks_of(run.jobs[0].result)
         assert ranks is not None, "the result of a completed training in the simulator holds the digests of its ranks"
         return ranks
@@ -134,7 +147,19 @@ def verify_sync(
         statistics=ranks.buffers,
         observations=ranks.observations,
         control=control.parameters,
+        roles=ranks.roles,
     )
+
+
+def _refuse_single_ranks(manifest: Manifest) -> None:
+    """Raise an error if each rank has a role of its own."""
+    count = manifest.resources.world_size
+    roles = plugins.roles_of(plugins.library(manifest.library), count, manifest.agent)
+    if len(set(roles)) == count:
+        raise RlnbError(
+            f"The {count} ranks of {manifest.library} have {count} different roles, so no two can be compared. Use "
+            "a larger nproc_per_node."
+        )
 
 
 _TIMED = re.compile(r"^(perf|performance|time)\b|fps|per second|\(ms\)|/time$", re.IGNORECASE)

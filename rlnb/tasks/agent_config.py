@@ -39,6 +39,19 @@ class AgentChoice:
         return parts if len(parts) > 1 else parts[0] if parts else None
 
 
+def horizon_of(values: Mapping[str, Json], library: Library) -> int | None:
+    """Return the env steps per iteration in the values of an agent config; None if it does not have them.
+
+    Args:
+        values: Values by dotted path. Later ones replace earlier ones.
+        library: Library of the config.
+    """
+    for path, number in {path.removeprefix("+"): number for path, number in values.items()}.items():
+        if path.rsplit(".", 1)[-1] == library.horizon_key and isinstance(number, int | float):
+            return int(number)
+    return None
+
+
 def agent_choice(agent: AgentArgument) -> AgentChoice:
     """Return the agent config that an argument ``agent`` chooses, and the values that it sets.
 

@@ -1,12 +1,14 @@
 """The conformance kit: the requirements on a plugin, as tests that its author runs with pytest.
 
-:class:`LibraryConformance` tests an RL library, :class:`LauncherConformance` a launcher, and
-:class:`TrackerConformance` an experiment tracker. The kit needs ``pytest``.
+:class:`LibraryConformance` tests an RL library, :class:`NoSimulatorConformance` one that needs no simulator,
+:class:`LauncherConformance` a launcher, and :class:`TrackerConformance` an experiment tracker. The kit needs
+``pytest``.
 """
 
 from rlnb.testing.files import run_export
 from rlnb.testing.launchers import LauncherConformance
 from rlnb.testing.libraries import LibraryConformance
+from rlnb.testing.no_simulator import NoSimulatorConformance
 from rlnb.testing.trackers import TrackerConformance
 
-__all__ = ["LauncherConformance", "LibraryConformance", "TrackerConformance", "run_export"]
+__all__ = ["LauncherConformance", "LibraryConformance", "NoSimulatorConformance", "TrackerConformance", "run_export"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,28 @@ FOREIGN_GPU = "cuda:63"
 """Device of a checkpoint's tensors that no machine has, as torch writes it into the file."""
 
 
-def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
-    """Return the actions, shape (n, action_dim), of a policy in a format for observations, shape (n, obs_dim)."""
+def run_export(name: str, path: Path, observations: np.ndarray | Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the actions, shape (n, action_dim), of a feed-forward policy in a format.
+
+    Args:
+        name: ``"torchscript"`` or ``"onnx"``.
+        path: File of the policy.
+        observations: Observations, shape (n, obs_dim). For a policy of several observation groups, such arrays by the
+            name of the file's input, in the file's order.
+    """
+    groups = [*observations.values()] if isinstance(observations, Mapping) else [observations]
     if name == "torchscript":
         import torch
 
         with torch.no_grad():
-            return torch.jit.load(str(path))(torch.from_numpy(observations)).numpy()  # type: ignore[no-any-return]
+            return torch.jit.load(str(path))(*map(torch.from_numpy, groups)).numpy()  # type: ignore[no-any-return]
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path))
-    (source,) = session.get_inputs()
-    return session.run(None, {source.name: observations})[0]  # type: ignore[no-any-return]
+    if not isinstance(observations, Mapping):
+        (source,) = session.get_inputs()
+        observations = {source.name: observations}
+    return session.run(None, dict(observations))[0]  # type: ignore[no-any-return]
 
 
 def write_as_on_gpu(checkpoint: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -30,6 +31,10 @@ from rlnb.spec import Json
 
 RETURN_S = 10.0
 """Seconds within which ``train`` must return, even if the job waits in a queue."""
+ALIVE_S = 0.1
+"""Seconds within which ``alive`` must answer, in most of several looks."""
+LOOKS = 11
+"""Number of looks."""
 LONG = 1000
 """Iterations of a training that outlasts the test."""
 SHORT = 5
@@ -183,12 +188,26 @@ class LauncherConformance:
         handle = run.jobs[-1].handle
         assert handle is not None
         assert json.loads(json.dumps(handle)) == handle
+        self.assert_quick(run)
         argv = [sys.executable, "-c", OTHER_PROCESS, str(root), run.id]
         answer = subprocess.run(argv, capture_output=True, text=True, check=True)
         assert answer.stdout.strip() == "running"
         for process in here(run):
             with contextlib.suppress(ProcessLookupError):
                 assert os.getsid(process.pid) != os.getsid(0), f"an interrupt here would reach {process.cmdline()}"
+
+    def assert_quick(self, run: rlnb.Run) -> None:
+        """Assert that a launcher made without arguments knows a running job, and answers without waiting."""
+        launcher, job = plugins.load(plugins.launcher(self.launcher).factory)(), run.jobs[-1]
+        seconds = []
+        for _ in range(LOOKS):
+            began = time.monotonic()
+            assert launcher.alive(job.handle, job.folder.path) is not False, "alive() is False for a running job"
+            seconds.append(time.monotonic() - began)
+        assert statistics.median(seconds) < ALIVE_S, (
+            f"alive() takes {statistics.median(seconds):.2f} s, and every look at a run calls it. Keep the answer of "
+            "another machine or a queue for some seconds."
+        )
 
     def test_a_cancelled_run_ends_with_all_its_processes(self, root: Path) -> None:
         """The processes of the launcher itself end too, and no iteration follows."""

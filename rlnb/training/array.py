@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
-from rlnb.contracts import ArrayLauncher, Launcher
+from rlnb.contracts.launchers import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, Problem
 from rlnb.launch.local import LocalLauncher
 from rlnb.run.alerts import follow

@@ -25,6 +25,7 @@ from rlnb.spec import ENDED, Manifest, Resources
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.training.create import create_run
+from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan
 
 logger = logging.getLogger(__name__)
@@ -44,11 +45,11 @@ def with_fastest_ranks(plan: Plan) -> Plan:
     """Return a plan with the number of ranks that trains it fastest; see :func:`resources`."""
     assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
     num_envs = plan.manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
-    manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs))
+    manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs, plan.inputs))
     return dataclasses.replace(plan, manifest=manifest)
 
 
-def resources(manifest: Manifest, num_envs: int) -> Resources:
+def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile] | None = None) -> Resources:
     """Return the resources that train a run fastest on this machine. The total number of envs does not change.
 
     With GPUs this is one rank on each GPU. On a CPU, a short training measures each candidate, and a file below
@@ -57,6 +58,7 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
     Args:
         manifest: A run that has been checked, with one rank.
         num_envs: Total number of envs of the run.
+        inputs: Inputs of the library, by name.
 
     Raises:
         RlnbError: The library does not log frames per second.
@@ -74,7 +76,7 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
     record = files.read_json(remembered) or {}
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
     if not rates:
-        rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs))
+        rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs), inputs)
         files.make_folder(remembered.parent)
         files.write_once(remembered, rates)
     ranks, threads = choose(rates)
@@ -114,7 +116,9 @@ def _path(root: Root, manifest: Manifest) -> Path:
     return root.cards / f"ranks-{key[:24]}.json"
 
 
-def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, float]:
+def _measure(
+    manifest: Manifest, shares: list[tuple[int, int]], inputs: Mapping[str, InputFile] | None
+) -> dict[str, float]:
     rates: dict[str, float] = {}
     failures: list[RlnbError] = []
     seconds = len(shares) * 60
@@ -126,9 +130,11 @@ def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, flo
             machine = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
             name = f"{ranks}x{threads}"
             # Without tags, since a plugin may report the runs with a certain tag.
-            trial = dataclasses.replace(manifest, run_id=name, resources=machine, max_iterations=1_000_000, tags=())
+            trial = dataclasses.replace(
+                manifest, run_id=name, resources=machine, max_iterations=1_000_000, max_frames=None, tags=()
+            )
             try:
-                rates[name] = _rate(trial, Root(Path(folder)))
+                rates[name] = _rate(trial, Root(Path(folder)), inputs)
             except RlnbError as exc:  # e.g. too little memory for so many ranks
                 logger.warning("%d ranks of %d threads: %s", ranks, threads, exc)
                 failures.append(exc)
@@ -137,9 +143,9 @@ def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, flo
     return rates
 
 
-def _rate(manifest: Manifest, root: Root) -> float:
+def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None) -> float:
     """Train for a short while, and return the frames per second of wall-clock time over all ranks."""
-    run = create_run(root, manifest, LocalLauncher(), warm=False)
+    run = create_run(root, manifest, LocalLauncher(), inputs=inputs, warm=False)
     try:
         deadline: float | None = None
         while not _enough(run):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.hooks.calls import call
@@ -26,7 +26,10 @@ from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
 from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.training.frames import check_frames
 from rlnb.training.lookup import Lookup
+from rlnb.training.no_simulator import meaningless
+from rlnb.training.ranks import check_ranks
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
@@ -49,14 +52,21 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     """
     library, card = lookup.library, lookup.card
     problems = [*_check_root(root.path), *_check_distributed(manifest, library), *lookup.problems]
+    if manifest.resources.nproc_per_node != 1 or manifest.resources.nodes != 1 or (library and library.roles):
+        problems += check_ranks(manifest, library, card)
+    if manifest.max_frames is not None:
+        problems += check_frames(manifest, library, card, lookup.agent)
     if card is not None:
         problems += _check_training(manifest, library, card, lookup.agent)
         if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
             problems += _check_isaac_sim(manifest, card)
             problems += _check_ovphysx(manifest, card)
+    elif library is not None and lookup.agent is not None:
+        problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]
     problems = [*_check_arguments(manifest), *problems]
     if card is not None:
         problems += overrides.check(manifest.task, card)
+    if card is not None or (library is not None and library.default_agent):
         problems += overrides.check_agent(manifest, library, lookup.agent)
     if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
         problems += linux_only("A training run on this machine")
@@ -67,7 +77,14 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     return problems
 
 
-_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5, "film_every": 50}
+_EXAMPLES = {
+    "max_iterations": 150,
+    "max_frames": 1_000_000,
+    "num_envs": 64,
+    "nproc_per_node": 1,
+    "keep": 5,
+    "film_every": 50,
+}
 
 
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
@@ -89,6 +106,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=f"device={device!r} is not one of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
     numbers = {
         "max_iterations": manifest.max_iterations,
+        "max_frames": manifest.max_frames,
         "num_envs": manifest.task.num_envs,
         "nproc_per_node": manifest.resources.nproc_per_node,
         "keep": manifest.keep,
@@ -120,7 +138,6 @@ def _check_training(
     values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
     yield from _check_overruled(manifest, values, card.fields, OVERRULED, subject)
     if library is not None:
-        yield from _check_ranks(manifest, card)
         yield from _check_agent(manifest, library, card, agent)
         yield from _check_version(manifest, card)
 
@@ -128,23 +145,8 @@ def _check_training(
 def _check_distributed(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
     """Find several ranks for a library that trains in one process."""
     ranks = manifest.resources.nproc_per_node
-    if library is None or not library.simulator:  # a library without a simulator may use ranks as it likes
-        return
-    if isinstance(ranks, int) and ranks > 1 and not library.distributed:
+    if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
         yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
-
-
-def _check_ranks(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find a number of envs that the ranks cannot share equally."""
-    ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
-    if not isinstance(ranks, int) or ranks * nodes <= 1:
-        return
-    num_envs, world = manifest.task.num_envs or card.num_envs, manifest.resources.world_size
-    if isinstance(num_envs, int) and num_envs % world:
-        yield Problem(
-            what=f"{num_envs} envs cannot be shared by {world} ranks.",
-            fix=f"num_envs={num_envs // world * world or world}",
-        )
 
 
 def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:

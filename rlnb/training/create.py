@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb.contracts import ArrayLauncher, Launcher
+from rlnb.contracts.launchers import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, RlnbError
 from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
@@ -17,6 +17,8 @@ from rlnb.run.run import Run
 from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest
 from rlnb.storage import files
+from rlnb.storage.walk import files_below
+from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan
 
 
@@ -36,6 +38,7 @@ def create_run(
     launcher: Launcher,
     options: Mapping[str, Json] | None = None,
     *,
+    inputs: Mapping[str, InputFile] | None = None,
     warm: bool | None = None,
 ) -> Run:
     """Make the folder of a run that has been checked, and start its training.
@@ -45,6 +48,7 @@ def create_run(
         manifest: The request of the run.
         launcher: Launcher of the run.
         options: Options of the first job.
+        inputs: Inputs of the library, by name, which the run copies.
         warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
 
     Raises:
@@ -52,7 +56,7 @@ def create_run(
     """
     run_path = root.runs / manifest.run_id
     new = _first_job(root, manifest, launcher, options)
-    folder = _create(new)
+    folder = _create(new, inputs or {})
     new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
     record = ScriptRecord if manifest.script else RunRecord
     return Run.of(record(new.run_path, manifest))
@@ -72,8 +76,8 @@ def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int
     new = [_first_job(plan.root, plan.manifest, launcher, plan.options) for plan in plans]
     folders: list[Path] = []
     try:
-        for one in new:
-            folders.append(_create(one).path)
+        for one, plan in zip(new, plans, strict=True):
+            folders.append(_create(one, plan.inputs).path)
         handles = launcher.submit_array(folders, at_once=at_once)
     except BaseException:
         for folder in folders:  # the folder that could not be made may be another run's
@@ -95,7 +99,7 @@ def _run(new: NewJob) -> Run:
     return Run.of(record(new.run_path, new.manifest))
 
 
-def _create(new: NewJob) -> JobDir:
+def _create(new: NewJob, inputs: Mapping[str, InputFile]) -> JobDir:
     """Make the run's folder with its first job under a hidden name, then rename it, so that it appears as a whole."""
     run_path, manifest = new.run_path, new.manifest
     staging = run_path.with_name(f".{manifest.run_id}")
@@ -110,9 +114,9 @@ def _create(new: NewJob) -> JobDir:
             module = Path(manifest.task.source)
             draft.source.mkdir(files.FOLDER_MODE)
             for name in (module.name, *manifest.task.files):
-                files.make_folder((draft.source / name).parent)
-                copy = Path(shutil.copy2(module.parent / name, draft.source / name))
-                copy.chmod(copy.stat().st_mode & files.FOLDER_MODE)
+                _copy(module.parent / name, draft.source / name)
+        for name, one in inputs.items():
+            copy_input(one, name, draft)
         job = draft.next_job(new.job.kind, new.records)
         files.write_once(record, manifest, limit_bytes=files.RECORD_BYTES)
         staging.rename(run_path)
@@ -123,3 +127,24 @@ def _create(new: NewJob) -> JobDir:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return JobDir(run_path / job.path.relative_to(staging))
+
+
+def _copy(file: Path, copy: Path) -> None:
+    """Copy a file into a run's folder, readable by those who may read the run."""
+    files.make_folder(copy.parent)
+    shutil.copy2(file, copy)
+    copy.chmod(copy.stat().st_mode & files.FOLDER_MODE)
+
+
+def copy_input(one: InputFile, name: str, run: RunDir) -> None:
+    """Copy an input into a run's folder, with the manifest and the source of the run that a policy comes from.
+
+    Thus, nothing is lost if that run is deleted, and everything is there on another machine.
+    """
+    _copy(one.file, run.input(name, one.origin))
+    if one.policy_of is not None:
+        copy = run.input_run(name)
+        for path in files_below(one.policy_of.folder.source):
+            _copy(path, copy.source / path.relative_to(one.policy_of.folder.source))
+        files.make_folder(copy.path)
+        files.write_once(copy.manifest, one.policy_of.manifest)

@@ -12,6 +12,7 @@ from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import card_of
 from rlnb.spec import Task
 from rlnb.tasks.card import FIRST_LIBRARY, AgentCard, TaskCard
+from rlnb.training.no_simulator import agent_card
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +26,7 @@ class Lookup:
     card: TaskCard | None = None
     """Task card; None for a script, for a library without a simulator, and for a task that does not resolve."""
     agent: AgentCard | None = None
-    """Agent config of the training; None without a card, and if the task has no such config."""
+    """Agent config of the training, for a library without a simulator its own; None if the task has no such config."""
     problems: tuple[Problem, ...] = ()
     """A problem for a library or a task that does not exist."""
 
@@ -51,7 +52,8 @@ def look_up(
     """
     library = plugins.libraries().get(name) if name else None
     if library is not None and not library.simulator:
-        return Lookup(name=library.name, library=library, problems=_without_simulator(task, library, agent_name))
+        of_names = _without_simulator(task, library, agent_name)
+        return Lookup(name=library.name, library=library, agent=agent_card(library, python), problems=of_names)
     problems: list[Problem] = []
     if name and library is None:
         error = unknown("RL library", name, plugins.libraries())

@@ -6,12 +6,12 @@ import dataclasses
 import secrets
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.hooks.registry import package_versions
 from rlnb.records.find import run_of
@@ -23,6 +23,7 @@ from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.training.alerts import split
+from rlnb.training.inputs import InputFile
 from rlnb.training.lookup import Lookup
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
@@ -38,13 +39,20 @@ class Origin:
     """Id of the run, or the file as the user passed it; None for fresh weights."""
 
 
+def _ranks(request: TrainRequest, launcher: Launcher) -> int:
+    """Return the number of worker processes on each node."""
+    ranks = request.nproc_per_node
+    return launcher.nproc_per_node or 1 if ranks is None or ranks == "auto" else ranks
+
+
 def make_manifest(
     request: TrainRequest,
     task: Task,
     lookup: Lookup,
     launcher: Launcher,
+    inputs: Mapping[str, InputFile],
     *,
-    ranks: int,
+    auto: bool,
     agent: AgentChoice,
     parent: str | None = None,
 ) -> Manifest:
@@ -55,7 +63,8 @@ def make_manifest(
         task: Task of the request.
         lookup: Library and task card of the run.
         launcher: Launcher of the run.
-        ranks: Worker processes on each node.
+        inputs: Inputs of the library, by name.
+        auto: Whether the number of ranks is chosen by measurement later.
         agent: Agent config, and the values to set in it.
         parent: Run or checkpoint that the first weights come from.
     """
@@ -70,16 +79,22 @@ def make_manifest(
         task=task,
         library=lookup.name,
         max_iterations=request.max_iterations,
+        max_frames=request.max_frames,
         seed=request.seed,
         deterministic=request.deterministic,
         agent=dict(agent.values),
         agent_name=agent.name,
         agent_source=lookup.agent.source if lookup.agent else "",
-        resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
+        resources=Resources(
+            device=str(request.device),
+            nodes=launcher.nodes,
+            nproc_per_node=1 if auto else _ranks(request, launcher),
+        ),
         keep=request.keep,
         film_every=request.film_every,
         alerts=split(request.alerts)[0] if request.alerts else (),
         parent=parent,
+        inputs={name: one.origin for name, one in inputs.items()},
         script=(str(task.source), *request.args) if request.script is not None else (),
         launcher=launcher.name,
         launcher_settings=launcher.settings,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root, options
@@ -17,6 +17,7 @@ from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
 from rlnb.training.checks import find_problems
+from rlnb.training.inputs import InputFile, find_inputs
 from rlnb.training.lookup import Lookup, look_up
 from rlnb.training.manifest import Origin, make_manifest, origin_of
 from rlnb.training.request import TrainRequest
@@ -41,6 +42,8 @@ class Plan:
     """Reasons why the training would fail."""
     measure_ranks: bool
     """Whether the number of ranks is still to be measured."""
+    inputs: Mapping[str, InputFile] = field(default_factory=dict)
+    """Inputs of the library, by name."""
     engines: tuple[str, ...] = ()
     """Physics engines to compare, as in :attr:`rlnb.tasks.card.TaskCard.engines`; empty if the user has chosen one."""
 
@@ -54,7 +57,7 @@ def make_plan(request: TrainRequest) -> Plan:
     """
     root, launcher = options.folders, request.launcher or LocalLauncher()
     python, asset_root = request.python or options.python, request.asset_root or options.asset_root
-    measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
+    auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     problems = [*_odd_arguments(request, are_tags)] if request.args or not are_tags else []
     origin, agent = Origin(), AgentChoice()
@@ -68,28 +71,28 @@ def make_plan(request: TrainRequest) -> Plan:
     else:
         task = script_task(request.script, request.args, request.refused_by_a_script())
         lookup = Lookup(name=plugins.SCRIPT.name)
+    inputs, of_inputs = find_inputs(request, task, lookup, agent.values, root)
     try:
         origin = origin_of(request.init_from, lookup.name)
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
-    ranks = request.nproc_per_node
-    if ranks is None or ranks == "auto":
-        ranks = 1 if measures else launcher.nproc_per_node or 1
-    manifest = make_manifest(request, task, lookup, launcher, ranks=ranks, agent=agent, parent=origin.parent)
+    manifest = make_manifest(request, task, lookup, launcher, inputs, auto=auto, agent=agent, parent=origin.parent)
     if manifest.script:
         manifest, of_interpreter = with_interpreter(manifest, launcher)
         problems += of_interpreter
-    chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
     further = find_problems(manifest, launcher, root, lookup)
+    weights: dict[str, Json] = {"init_from": origin.checkpoint} if origin.checkpoint else {}
+    chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
     measures_here = isinstance(launcher, LocalLauncher) and far.chosen() is None
     return Plan(
         root=root,
         manifest=manifest,
         launcher=launcher,
-        options={"init_from": origin.checkpoint, "trust": request.trust} if origin.checkpoint else {},
+        options={**weights, "trust": request.trust} if weights or inputs else {},
         card=lookup.card,
-        problems=(*problems, *further),
-        measure_ranks=measures,
+        problems=(*problems, *of_inputs, *further),
+        measure_ranks=auto,
+        inputs=inputs,
         engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
 

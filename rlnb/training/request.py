@@ -17,12 +17,12 @@ from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training.alerts import AlertArgument
 
 if TYPE_CHECKING:
-    from rlnb.contracts import Launcher
+    from rlnb.contracts.launchers import Launcher
     from rlnb.run.run import Run
 
 OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
 """Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
-WHOLE_NUMBERS = ("max_iterations", "seed", "num_envs", "nproc_per_node", "keep", "film_every")
+WHOLE_NUMBERS = ("max_iterations", "max_frames", "seed", "num_envs", "nproc_per_node", "keep", "film_every")
 """Arguments of ``rlnb.train`` that are whole numbers."""
 
 
@@ -43,6 +43,8 @@ class TrainRequest:
     """Name of the RL library; None takes the default library of the task's registration, or RSL-RL."""
     max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
     """Learning iterations; None keeps the number in the agent config."""
+    max_frames: int | None = field(default=None, metadata={"help": "Env transitions, in place of iterations."})
+    """Frames (env transitions over all ranks), in place of :attr:`max_iterations`."""
     seed: int = field(default=42, metadata={"help": "Seed of the env and the policy."})
     """Seed of the env and the policy."""
     deterministic: bool = field(default=False, metadata={"help": "Same numbers from the same seed, also on a GPU."})
@@ -59,8 +61,11 @@ class TrainRequest:
         default=None, metadata={"help": "Run or checkpoint that supplies the initial weights."}
     )
     """Run or checkpoint that supplies the initial weights; None initializes them at random."""
+    inputs: Mapping[str, Run | str | Path] | None = None
+    """Runs or files that the library needs besides the task, by the library's names for them."""
     trust: bool = field(default=False, metadata={"help": "Allow a checkpoint that holds more than weights."})
-    """Whether the checkpoint of :attr:`init_from` may hold more than weights."""
+    """Whether the checkpoints of :attr:`init_from` and :attr:`inputs` may hold more than weights, and whether a policy
+    may come from a run of another user."""
     keep: int | None = field(
         default=None, metadata={"help": "Newest checkpoints to keep, plus the best; default: all."}
     )

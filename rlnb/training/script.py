@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.doctor.interpreter import TIMEOUT_S, look
 from rlnb.errors import Problem
 from rlnb.launch.command import interpreter

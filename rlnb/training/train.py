@@ -31,6 +31,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         library: Name of the RL library; None takes the one that the task's registration names as its default
             (``default_agent``), or RSL-RL.
         max_iterations: Learning iterations; None keeps the number in the agent config.
+        max_frames: Frames to train for, which are env transitions over all ranks, in place of ``max_iterations``. The
+            training ends with the iteration that reaches them. Libraries of any kind can be compared by frames, while
+            an iteration of an off-policy library may be a single env step.
         seed: Seed of env and policy. The seed in the agent config is not used.
         deterministic: Whether the same seed gives the same numbers on a GPU too. It is the ``--deterministic`` of Isaac
             Lab, for physics, rendering and torch. Without it, training runs on a GPU differ between processes; on a CPU
@@ -51,7 +54,12 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             candidate).
         init_from: Weights to start from: a run or its id, for the run's last checkpoint, or the path of a checkpoint.
             Optimiser and counters start anew; use ``run.resume()`` to continue with them.
-        trust: Whether the checkpoint of ``init_from`` may hold more than weights.
+        inputs: Runs or files that the library needs besides the task, by the library's names for them, such as
+            ``{"teacher": run}`` for a distillation (:attr:`rlnb.Library.inputs`). A run, or its id, stands for its last
+            checkpoint. A policy may be of any library. The new run copies each file, so that the other run can be
+            deleted, and ``run.manifest.inputs`` records where it comes from.
+        trust: Whether the checkpoints of ``init_from`` and ``inputs`` may hold more than weights, and whether to take a
+            policy from a run of another user, whose task is then imported.
         keep: Number of newest checkpoints to keep, in addition to the best by reward; None keeps all.
         film_every: Learning iterations between two films of the training (``run.films``); None makes none. A film shows
             four envs for four seconds. Films take about 2 % of the training's time; one that would take more has fewer
@@ -84,7 +92,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         plan = with_fastest_ranks(plan)
     if plan.engines and request.warm is not False:  # without the living simulator nothing can be measured
         say_faster(plan)
-    run = create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
+    run = create_run(plan.root, plan.manifest, plan.launcher, plan.options, inputs=plan.inputs, warm=request.warm)
     if request.alerts:
         follow(run, split(request.alerts)[1])
     return run

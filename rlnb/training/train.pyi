@@ -1,8 +1,8 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rlnb.contracts import Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem
 from rlnb.run.run import Run
 from rlnb.spec import Task
@@ -16,6 +16,7 @@ def train(
     args: Sequence[str] = (),
     library: str | None = None,
     max_iterations: int | None = None,
+    max_frames: int | None = None,
     seed: int = 42,
     deterministic: bool = False,
     num_envs: int | None = None,
@@ -23,6 +24,7 @@ def train(
     device: str = "auto",
     nproc_per_node: int | Literal["auto"] | None = None,
     init_from: Run | str | Path | None = None,
+    inputs: Mapping[str, Run | str | Path] | None = None,
     trust: bool = False,
     keep: int | None = None,
     film_every: int | None = None,

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import Result
 
 from rlnb.cli import arguments
+from rlnb.cli.arguments import texts
 from rlnb.errors import CheckError
 
 Invoke = Callable[..., Result]
@@ -54,3 +55,10 @@ def test_each_option_has_its_own_values_and_a_missing_option_has_none() -> None:
 def test_the_example_of_an_option_with_a_dash_is_found() -> None:
     with pytest.raises(CheckError, match=r"--launcher-set 'gpu' is not path=value(.|\n)*--launcher-set partition=gpu"):
         arguments.values(launcher_set=["gpu"])
+
+
+def test_texts_of_an_option_stay_texts() -> None:
+    assert texts("input", ["teacher=20261126", "demos=a=b.npz"]) == {"teacher": "20261126", "demos": "a=b.npz"}
+    with pytest.raises(CheckError, match="--input 'teacher' is not name=value") as raised:
+        texts("input", ["teacher"])
+    assert raised.value.problems[0].fix == "--input teacher=RUN"

@@ -26,6 +26,8 @@ REPO = Path(__file__).parents[2]
 NAMES = ("x", "my-lib", "a" * scaffold.LONGEST)
 """Names that make the lines of a new package as short and as long as possible."""
 HOOKS = {"library": "rlnb_libraries", "tasks": "rlnb_tasks", "launcher": "rlnb_launchers"}
+MOST_LINES = 150
+"""Largest number of lines of a new library."""
 OURS = {"rlnb.testing"}
 """Modules of rlnb that a plugin's tests may import, in addition to its public names."""
 
@@ -78,6 +80,11 @@ def test_the_names_are_filled_in_and_every_module_is_python(packages: Path, kind
             compile(text, name, "exec")
 
 
+def test_a_new_library_is_short(packages: Path) -> None:
+    files = [path for path in (packages / "my-lib" / "library" / "src").rglob("*.*") if path.is_file()]
+    assert sum(len(path.read_text().splitlines()) for path in files) <= MOST_LINES
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_entry_points_lead_to_the_hooks_of_the_kind(packages: Path, kind: str) -> None:
     project = tomllib.loads((packages / "my-lib" / kind / "pyproject.toml").read_text())["project"]
@@ -89,13 +96,15 @@ def test_the_entry_points_lead_to_the_hooks_of_the_kind(packages: Path, kind: st
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     for word in {
-        "library": ("Library(name='my_lib'", "'rlnb_my_lib.backend:MyLibBackend'", "'rlnb_my_lib.agent:ppo'"),
+        "library": ("Library(name='my_lib'", "'rlnb_my_lib.backend:MyLibBackend'", "'rlnb_my_lib:agent.yaml'"),
         "tasks": ("Task(id='My-Lib-Cartpole'", "'rlnb_my_lib.backend:success'"),
         "launcher": ("LauncherType(name='my_lib'", "'rlnb_my_lib.backend:MyLibLauncher'"),
     }[kind]:
         assert word in done.stdout
         module, colon, attribute = word.strip("'").partition(":")
-        if colon:
+        if attribute.endswith(".yaml"):
+            assert (source / module / attribute).is_file()
+        elif colon:
             text = (source / f"{module.replace('.', '/')}.py").read_text()
             defined = [n.name for n in ast.parse(text).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
             assert attribute in defined
@@ -251,8 +260,8 @@ def assert_passed(done: subprocess.CompletedProcess[str], count: int) -> None:
     assert f" {count} passed" in done.stdout
 
 
-KIT = sum(name.startswith("test_") for name in vars(LibraryConformance))
-LAUNCHER_KIT = sum(name.startswith("test_") for name in vars(LauncherConformance))
+KIT = sum(name.startswith("test_") for name in dir(LibraryConformance))
+LAUNCHER_KIT = sum(name.startswith("test_") for name in dir(LauncherConformance))
 needs_isaaclab = [
     pytest.mark.isaaclab,
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),

@@ -171,9 +171,9 @@ def test_a_file_or_a_name_of_an_agent_config_is_combined_with_values(
     start: Start, ended: Ended, invoke: Invoke, tmp_path: Path
 ) -> None:
     path = tmp_path / "agent.yaml"
-    path.write_text("iteration_s: 0.01\nnote: file\n")
-    id = start("--agent-config", str(path), "--agent", "note=option")
-    assert rlnb.get_run(id).manifest.agent == {"iteration_s": 0.01, "note": "option"}
+    path.write_text("iteration_s: 0.01\ngoal: 0.5\n")
+    id = start("--agent-config", str(path), "--agent", "goal=0.25")
+    assert rlnb.get_run(id).manifest.agent == {"iteration_s": 0.01, "goal": 0.25}
     ended(id)
     result = invoke("train", "Echo", "--library", "echo", "--agent-config", "generic")
     assert result.exit_code == 2

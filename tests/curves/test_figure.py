@@ -3,7 +3,8 @@ import pytest
 
 import rlnb
 from rlnb.curves import figure
-from rlnb.spec import METRICS
+from rlnb.hooks.registry import manager
+from rlnb.spec import METRICS, OFF_POLICY_METRICS
 
 ITERATIONS = 12
 FRAMES_PER_ITERATION = 64
@@ -58,6 +59,29 @@ def test_axes_have_units_and_titles_explain_the_metric_on_hover(runs):
     assert shown.layout.annotations[0].hovertext == METRICS["fps"]
 
 
+def test_the_metrics_of_off_policy_algorithms_have_units():
+    assert [figure.unit(name) for name in OFF_POLICY_METRICS] == ["loss", "value", "transitions"]
+
+
+def test_a_metric_name_of_a_library_is_shown_like_those_of_rlnb(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    meaning = "divergence from the reference policy, in nats per token"
+    library = rlnb.Library(name="own", backend="a:B", metric_names={"kl_to_reference": meaning})
+    plugin = type("Own", (), {"rlnb_libraries": staticmethod(rlnb.hookimpl(lambda: [library]))})
+    rlnb.register(plugin, "own")
+    try:
+        name = "kl_to_reference"
+        assert (figure.title(name), figure.unit(name)) == ("kl to reference", "nats per token")
+        assert figure.explanation(name) == meaning
+        monkeypatch.setattr(type(runs[0].metrics), "names", ["zeta", name, "fps", "reward"])
+        assert figure.select(runs[:1], None) == ["reward", "fps", name], "after the usual metrics"
+        with pytest.raises(rlnb.NotFoundError, match=r"Did you mean 'kl_to_reference'\?"):
+            figure.select(runs, ["kl_to_referenc"])
+    finally:
+        manager().unregister(name="own")
+    assert figure.title("kl_to_reference") == "kl_to_reference"
+    assert [figure.unit(name) for name in ("entropy", "episode_length")] == ["nats", "env steps"]
+
+
 def test_a_raw_tag_can_be_drawn(runs):
     assert len(figure.figure(runs, ["Perf/total_fps"]).data[0].x) == ITERATIONS
 
@@ -83,8 +107,8 @@ def test_tags_are_escaped_in_the_legend(runs):
 def test_labels_use_tags_only_as_a_last_resort_and_ids_for_many_differences(runs):
     first = rlnb.train("Echo", library="echo", max_iterations=2, tags=["a"], agent={"goal": 0.5}).wait()
     assert "tags" not in figure.labels([runs[0], first])[1]
-    odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}
-    other = rlnb.train("Echo", library="echo", max_iterations=3, seed=9, num_envs=4, agent=odd).wait()
+    odd = {"iteration_s": 0.0, "+note": "x", "goal": 0.2, "peak": 9}
+    other = rlnb.train("Echo", library="echo", max_iterations=3, seed=9, agent=odd).wait()
     assert figure.labels([first, other]) == [first.id, other.id]
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import rlnb
 from rlnb.curves.films import newest
 
 
+def filmed(run: rlnb.Run) -> rlnb.Run:
+    """Return the run as one whose user wanted films, which the library echo cannot make."""
+    manifest = run.path / "manifest.json"
+    values = json.loads(manifest.read_text()) | {"film_every": 5}
+    manifest.unlink()
+    manifest.write_text(json.dumps(values))
+    return rlnb.Run(run.path)
+
+
 def test_the_newest_film_of_each_run_is_shown(root: Path) -> None:
-    runs = [rlnb.train("Echo", library="echo", max_iterations=1, film_every=5).wait(60) for _ in range(2)]
+    runs = [filmed(rlnb.train("Echo", library="echo", max_iterations=1).wait(60)) for _ in range(2)]
     assert newest(runs) == ""
     for run, iterations in zip(runs, ((5, 10), (15,)), strict=True):
         (run.path / "media").mkdir()

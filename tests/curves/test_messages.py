@@ -16,8 +16,11 @@ PAGE = Path(messages.__file__).with_name("dashboard.js").read_text(encoding="utf
 
 @pytest.fixture(scope="module")
 def runs(echo_root):
-    envs = ((1, 4), (2, 4), (1, 8))
-    return [rlnb.train("Echo", library="echo", max_iterations=2, seed=seed, num_envs=n).wait() for seed, n in envs]
+    goals = ((1, 4.0), (2, 4.0), (1, 8.0))
+    return [
+        rlnb.train("Echo", library="echo", max_iterations=2, seed=seed, agent={"goal": goal}).wait()
+        for seed, goal in goals
+    ]
 
 
 def test_every_key_that_the_page_sends_is_a_field():
@@ -51,7 +54,7 @@ def test_each_metric_has_a_chart_and_each_run_a_line(runs):
         ("success rate", "share, 0 to 1", (-0.02, 1.02)),
         ("raw/tag", "value", None),
     ]
-    assert [line.name for line in layout.lines] == ["seed 1, num_envs 4", "seed 2, num_envs 4", "seed 1, num_envs 8"]
+    assert [line.name for line in layout.lines] == ["seed 1, goal 4", "seed 2, goal 4", "seed 1, goal 8"]
     assert len({line.color for line in layout.lines}) == 3
     assert (layout.horizontal, layout.band) == ("iteration", False)
     assert layout.metrics[0] == "reward"
@@ -71,4 +74,4 @@ def test_each_group_has_a_line_with_a_band(runs):
     assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"
     layout = messages.layout(runs, ["reward"], "frames", groups)
     assert layout.band
-    assert [line.name for line in layout.lines] == ["num_envs 4 (2 seeds)", "num_envs 8 (1 seed)"]
+    assert [line.name for line in layout.lines] == ["goal 4 (2 seeds)", "goal 8 (1 seed)"]

@@ -135,3 +135,7 @@ def test_the_tags_of_each_library_are_known() -> None:
         assert [symptom.metric for symptom in found] == ["Episode_Reward/alive"]
     for tag in ("info/kl", "train/approx_kl"):
         assert find({tag: Curve(PATHOLOGIES["KL spikes"]["info__kl"])})[0].metric == tag  # type: ignore[arg-type]
+
+
+def test_a_critic_loss_that_is_not_finite_is_named() -> None:
+    assert "values that are not finite" in names(critic_loss=np.where(T > 0.9, np.inf, 1.0))

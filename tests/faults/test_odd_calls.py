@@ -54,6 +54,7 @@ TRAIN = (
         "nproc_per_node",
         "device",
         "init_from",
+        "inputs",
     ),
     *("keep", "launcher", "tags", "script", "args", "trust"),
 )
@@ -132,5 +133,5 @@ def test_a_verb_with_an_odd_argument_says_what_is_wrong(run: rlnb.Run, call: int
 
 def test_numbers_of_numpy_are_numbers(run: rlnb.Run) -> None:
     four = np.int64(4)
-    assert rlnb.check("Echo", library="echo", max_iterations=four, num_envs=four, seed=four, keep=four) == []
+    assert rlnb.check("Echo", library="echo", max_iterations=four, seed=four, keep=four) == []
     assert rlnb.task("Echo", num_envs=four, overrides={"sim.dt": np.float32(0.5)}).overrides == {"sim.dt": 0.5}

@@ -60,6 +60,22 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
         ),
         (
             "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", metric_names={"reward": "mine", "a/b": "a tag", "kl": "in nats"})],
+            "returned a Library in which metric_names has 'reward', which is a name of rlnb's own and metric_names has "
+            "'a/b', which is not a name of letters, digits and underscores",
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", simulator=False, exports=("onnx",))],
+            "returned a Library in which exports=('onnx',) needs a simulator, since only policies of Isaac Lab's envs",
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", roles="m:f")],
+            "returned a Library in which roles='m:f' needs distributed=True",
+        ),
+        (
+            "rlnb_libraries",
             [rlnb.Library(name="a", backend="b:C", checkpoint_pattern="x")],
             "returned a Library in which checkpoint_pattern='x' has no group for the iteration",
         ),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.launch.command import interpreter, runs_worker, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
@@ -117,6 +118,12 @@ def test_each_rank_on_a_gpu_takes_one_slot() -> None:
     several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
     assert (several.slots, several.max_running) == (3, 4)
     assert worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4).slots == 1
+
+
+def test_a_rank_whose_role_stays_on_the_cpu_takes_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "gpu_ranks", lambda manifest: 2)
+    several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
+    assert several.slots == 2
 
 
 @pytest.mark.parametrize(

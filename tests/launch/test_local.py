@@ -87,6 +87,14 @@ def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
     assert problem is None or problem in texts[0]
 
 
+def test_ranks_whose_role_stays_on_the_cpu_need_no_gpu(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine("0a")
+    (problem,) = rlnb.LocalLauncher().check(manifest("cuda", 3))
+    assert problem.what == "3 ranks need a GPU each, but this machine has 1 NVIDIA GPU."
+    monkeypatch.setattr("rlnb.plugins.gpu_ranks", lambda manifest: 1)
+    assert rlnb.LocalLauncher().check(manifest("cuda", 3)) == []
+
+
 def test_the_reason_why_cuda_has_no_gpu_is_in_the_problem(machine: Machine) -> None:
     machine("0a", error=803)
     (problem,) = rlnb.LocalLauncher().check(manifest("cuda"))

@@ -54,7 +54,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "errors": set(),
     "nvidia": set(),
     "spec": set(),
-    "storage": set(),
+    "storage": {"packaging"},
     "settings": set(),
     "contracts": set(),
     "hookspecs": {"pluggy"},

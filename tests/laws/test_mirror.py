@@ -9,9 +9,8 @@ import pytest
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
 TESTED_ELSEWHERE = {
-    "testing/libraries.py": "plugins/rlnb-rsl-rl/tests/test_conformance.py: it consists of tests that plugins run",
+    "testing/policies.py": "plugins/rlnb-rsl-rl/tests/test_conformance.py: it loads policies of Isaac Lab",
     "testing/trackers.py": "plugins/rlnb-wandb/tests/test_plugin.py: it consists of tests that trackers run",
-    "testing/launchers.py": "tests/launch/test_local.py: it consists of tests that launchers run",
 }
 """Modules without a test file of their own, to the location of their tests and the reason."""
 MOST_ELSEWHERE = 10

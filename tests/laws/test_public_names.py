@@ -30,6 +30,7 @@ PUBLIC = [
     "Groups",
     "HostedJob",
     "HostedLauncher",
+    "Input",
     "Launcher",
     "LauncherType",
     "Library",
@@ -45,6 +46,7 @@ PUBLIC = [
     "Resources",
     "Result",
     "RlnbError",
+    "Role",
     "Run",
     "RunError",
     "Runs",
@@ -98,6 +100,8 @@ PUBLIC = [
 BACKEND = sorted(
     [
         "Backend",
+        "Evaluating",
+        "EvaluationResult",
         "Exporting",
         "Policy",
         "RandomState",

@@ -161,6 +161,20 @@ def test_a_checkpoint_that_is_a_folder_goes_with_all_its_files(run: RunDir, tmp_
     assert channel[-1].data["options"] == {"init_from": folder}
 
 
+def test_inputs_go_with_the_first_training_of_a_run(run: RunDir) -> None:
+    here, channel = near(run), Sent()
+    teacher = run.input("teacher", "a-run/logs/model_7.pt")
+    files.make_folder(teacher.parent)
+    teacher.write_bytes(b"w")
+    (job,) = run.jobs()
+    order(job)
+    here.send(channel)  # type: ignore[arg-type]
+    assert [(frame.kind, frame.path) for frame in channel] == [
+        ("put", "inputs/teacher/model_7.pt"),
+        ("start", "0-train"),
+    ]
+
+
 def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path: Path) -> None:
     here, channel, job = near(run), Sent(), run.jobs()[0]
     run.source.mkdir()

@@ -38,6 +38,7 @@ WAYS = {
     "notes/1.json": None,
     "view/wanted.json": None,
     "init/model.pt": None,
+    "inputs/teacher/model.pt": None,
     "jobs/0-train/handle.json": None,
     "jobs/0-train/waits.json": None,
     "jobs/0-train/settled.json": None,

@@ -56,7 +56,7 @@ def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:
 
 
 def test_a_training_run_of_one_process_in_a_pod_trains_alone(root: Path) -> None:
-    run = rlnb.train("Echo", library="echo", agent={"iterations": 2}).wait(60)
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
     assert run.started is not None
     assert run.started.world_size == 1
 

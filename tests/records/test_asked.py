@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import rlnb
-from rlnb.records.asked import ARGUMENTS, argument, asked
+from rlnb.records.asked import ARGUMENTS, alike, argument, asked
 
 MANIFEST = rlnb.Manifest(
     run_id="r",
@@ -45,6 +45,13 @@ def test_defaults_are_omitted_but_a_seed_of_zero_is_not() -> None:
     values = asked(MANIFEST)
     assert values["seed"] == 0
     assert not {"num_envs", "max_iterations", "physics", "renderer"} & set(values)
+
+
+def test_inputs_are_arguments_which_averaged_runs_need_not_share() -> None:
+    manifest = dataclasses.replace(MANIFEST, inputs={"teacher": "a-run/logs/model_7.pt"})
+    assert asked(manifest)["inputs.teacher"] == "a-run/logs/model_7.pt"
+    assert alike(manifest)["inputs.teacher"] == "a run"
+    assert "inputs.teacher" not in asked(MANIFEST)
 
 
 def test_the_origin_of_the_weights_has_two_names() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.records.evaluation import EvaluationRecord, evaluations_of
+from rlnb.records.evaluation import EvaluationRecord, evaluation_of, evaluations_of
 from rlnb.records.layout import JobDir
 from rlnb.storage.serial import from_json
 
@@ -19,6 +19,8 @@ SUCCEEDED = 95
 WILSON_95_OF_100 = (0.88825, 0.97846)
 """Wilson (1927) without continuity correction; e.g. statsmodels' proportion_confint(95, 100, method="wilson")."""
 WILSON_0_OF_10 = (0.0, 0.27753)
+T_975_3 = 3.182446
+"""Student's t, 97.5 %, 3 degrees of freedom (any table)."""
 T_975_9 = 2.262157
 """Student's t, 97.5 %, 9 degrees of freedom (any table)."""
 
@@ -113,15 +115,65 @@ def job_of(tmp_path: Path, **changes: Any) -> JobDir:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"returns": []}, {"lengths": [3]}, {"successes": []}, {"terms": {"a": [1.0]}}, {"returns": "x"}],
+    [{"returns": []}, {"lengths": [3]}, {"successes": []}, {"terms": {"a": [1.0]}}, {"returns": "x"}, {"values": 3}],
     ids=lambda changes: str(changes),
 )
-def test_a_damaged_evaluation_is_skipped_with_a_warning(
+def test_an_invalid_evaluation_says_what_is_wrong_and_spoils_no_other(
     changes: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, damaged = job_of(tmp_path / "good"), job_of(tmp_path / "damaged", **changes)
-    assert [evaluation.episodes for evaluation in evaluations_of([damaged, good])] == [2]
+    invalid, valid = evaluations_of([damaged, good])
+    assert (invalid.episodes, valid.episodes, valid.problem) == (0, 2, "")
     assert str(damaged.evaluation) in caplog.text
+    assert invalid.problem.startswith(str(damaged.evaluation))
+    assert invalid.rows() == [("problem", invalid.problem, "")]
+    assert (invalid.title, repr(invalid)) == ("invalid evaluation", f"Evaluation(problem={invalid.problem!r})")
+    assert "Invalid evaluation" in invalid._repr_html_()
+    assert (invalid.success_rate, invalid.success_interval, invalid.video) == (None, None, None)
+    assert math.isnan(invalid.mean_return)
+    assert math.isnan(invalid.mean_length)
+
+
+def test_what_is_wrong_with_an_evaluation_is_said_in_words(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"lengths": [3], "successes": [0.5, 2], "values": {"kl": []}, "timeouts": []}
+    with pytest.raises(rlnb.RlnbError) as raised:
+        evaluation_of(job_of(tmp_path, **changes))
+    assert str(raised.value).endswith(
+        "evaluation.json is not valid: lengths has 1 number for 2 episodes and successes has a number that is not from "
+        "0 to 1 and the value 'kl' has no number. Move it away."
+    )
+
+
+def test_an_evaluation_may_have_values_without_episodes(tmp_path: Path) -> None:
+    values = {"accuracy": [1.0] * 3 + [0.0], "perplexity": [12.5]}
+    changes: dict[str, Any] = {"returns": [], "lengths": [], "timeouts": [], "terms": {}, "num_envs": 0}
+    meanings = {"accuracy": "share of right answers, 0 to 1"}
+    job = job_of(tmp_path, **changes, values=values, meanings=meanings)
+    (result,) = evaluations_of([job])
+    half = T_975_3 * 0.5 / 4**0.5  # the standard deviation of 1, 1, 1, 0 is 0.5
+    interval = f"{0.75 - half:.3f} to {0.75 + half:.3f}"
+    assert result.rows() == [
+        ("accuracy: share of right answers, 0 to 1", "0.75", interval),
+        ("perplexity", "12.5", ""),
+    ]
+    assert result.means == {"accuracy": 0.75, "perplexity": 12.5}
+    assert repr(result) == "Evaluation(accuracy=0.75, perplexity=12.5)"
+    assert result.title == "logs/model_4.pt, seed 1"
+
+
+def test_an_evaluation_may_have_values_beside_episodes_without_lengths(tmp_path: Path) -> None:
+    (result,) = evaluations_of([job_of(tmp_path, lengths=[], timeouts=[], values={"kl": [0.25]})])
+    assert [name for name, _, _ in result.rows()] == ["episodes", "success rate", "return", "return: a", "kl"]
+    assert repr(result) == "Evaluation(2 episodes, success=not defined, return=1.500, kl=0.25)"
+
+
+@pytest.mark.parametrize("large", [1e300, math.inf, 10**300])
+def test_large_returns_do_not_spoil_the_table(large: float, tmp_path: Path) -> None:
+    (result,) = evaluations_of([job_of(tmp_path, returns=[large, -1.0])])
+    assert not result.problem
+    assert len(result.rows()) == 5
+    (result,) = evaluations_of([job_of(tmp_path / "b", returns=[10**400, 1])])
+    assert "a number is larger than a float can be" in result.problem
 
 
 @pytest.mark.parametrize("video", ["media/film.mp4", "../film.mp4", "/film.mp4", "media/link.mp4", "media"])

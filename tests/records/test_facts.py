@@ -84,7 +84,7 @@ def test_a_queued_run_names_the_runs_it_waits_for(root: Path) -> None:
 
 
 class Elsewhere(rlnb.LocalLauncher):
-    """A launcher of another machine that notes what it is asked for."""
+    """A launcher of another machine that notes the requests."""
 
     names: ClassVar[list[str]] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlnb import Result, RlnbError
-from rlnb.records.ranks import KEY, Ranks, ranks_of
+from rlnb.records.ranks import KEY, Ranks, by_role, ranks_of
 from rlnb.storage.serial import to_json
 
 RANKS = Ranks(parameters=("a", "a"), buffers=("b", "b"), observations=("c", "d"), communication=(0.25, 0.5))
@@ -24,3 +24,8 @@ def test_an_error_names_the_missing_digest() -> None:
     result = Result(outcome="completed", values={KEY: {"parameters": ["a"], "buffers": ["b"]}})
     with pytest.raises(RlnbError, match=r"Ranks: .*'observations'"):
         ranks_of(result)
+
+
+def test_values_are_grouped_by_role() -> None:
+    assert by_role(("learner", "actor", "actor"), ("a", "b", "c")) == {"learner": ("a",), "actor": ("b", "c")}
+    assert by_role((), ("a", "b")) == {"": ("a", "b")}

@@ -20,7 +20,7 @@ LOADS = re.compile(
 def runs(echo_root):
     rlnb.register(Hostile())
     good = rlnb.train(
-        HOSTILE, library="echo", max_iterations=30, seed=7, agent={"note": HOSTILE}, tags=[HOSTILE]
+        HOSTILE, library="echo", max_iterations=30, seed=7, agent={"+note": HOSTILE}, tags=[HOSTILE]
     ).wait()
     good.evaluate(episodes=20)
     (good.path / "logs" / "params").mkdir()

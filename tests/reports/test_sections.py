@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import rlnb
+from rlnb.cli.training import show_run
 from rlnb.display.video import Mp4
 from rlnb.records.layout import RunDir
 from rlnb.reports import sections
@@ -43,6 +44,23 @@ def test_sections_without_content_name_the_call_that_fills_them(run):
     assert "run.evaluate(episodes=100)" in sections.evaluations([run])
     assert "run.play()" in sections.films([run])
     assert sections.pictures([run]) == "<p>None.</p>"
+
+
+def test_an_invalid_evaluation_says_what_is_wrong_and_spoils_no_other(echo_root, capsys):
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait()
+    run.evaluate(4)
+    run.evaluate(4)
+    path = run.jobs[-1].folder.evaluation
+    path.unlink()
+    path.write_text('{"returns": [1.0], "lengths": [], "timeouts": [], "checkpoint": "a", "seed": 1, "successes": [7]}')
+    page = sections.evaluations([run])
+    assert "logs/model_1.json, seed 1000" in page
+    assert "<b>invalid evaluation</b>" in page
+    assert f"{path} is not valid: successes has a number that is not from 0 to 1. Move it away." in html.unescape(page)
+    show_run(run)
+    shown = capsys.readouterr().out
+    assert "evaluation 0" in shown
+    assert "is not valid" in " ".join(shown.split())
 
 
 def test_pictures_are_made_small_and_those_beyond_the_limit_are_named(run, monkeypatch):
@@ -100,12 +118,19 @@ def test_the_lines_that_reproduce_a_run_do(echo_root):
 
 
 def test_launcher_arguments_and_determinism_are_shown_and_reproduced(echo_root):
-    task = rlnb.task("Echo", launcher_args={"kit_args": "--enable my.extension"}, imports="mine.tasks")
-    run = rlnb.train(task, library="echo", max_iterations=1, deterministic=True).wait()
-    assert asked(again(run).wait()) == asked(run)
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait()
+    manifest = run.path / "manifest.json"
+    values = json.loads(manifest.read_text()) | {"deterministic": True}  # the library echo has no use for them
+    values["task"] |= {"launcher_args": {"kit_args": "--enable my.extension"}, "imports": ["mine.tasks"]}
+    manifest.unlink()
+    manifest.write_text(json.dumps(values))
+    run = rlnb.get_run(run.id)
     page = sections.parameters([run])
     assert "launcher_args: kit_args</td><td style='text-align:left'>--enable my.extension</td>" in page
     assert "deterministic</td><td style='text-align:left'>True</td>" in page
+    lines = html.unescape(sections.reproduce([run]))
+    assert "launcher_args={'kit_args': '--enable my.extension'}, imports=['mine.tasks'])" in lines
+    assert "seed=42, deterministic=True, device='auto'" in lines
 
 
 def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):

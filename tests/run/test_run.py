@@ -84,11 +84,13 @@ def test_the_error_for_a_missing_checkpoint_lists_the_existing_ones(run: rlnb.Ru
         run.evaluate(checkpoint="model_5.json")
 
 
-def test_an_evaluation_of_no_episodes_and_a_video_without_a_simulator_are_refused(run: rlnb.Run) -> None:
+def test_an_evaluation_of_no_episodes_or_with_settings_of_envs_is_refused(run: rlnb.Run) -> None:
     with pytest.raises(rlnb.RlnbError, match="episodes=0 is not a whole number from 1"):
         run.evaluate(episodes=0)
-    with pytest.raises(rlnb.RunError, match="no simulator, so it cannot record a video"):
+    with pytest.raises(rlnb.RunError, match="no simulator, so it has no use for num_envs=4 and video=True"):
         run.play()
+    with pytest.raises(rlnb.RunError, match=r"use for camera='front' and record=9\. Leave them out\."):
+        run.evaluate(camera="front", record=9)
     assert len(run.jobs) == 1
 
 

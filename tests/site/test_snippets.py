@@ -156,8 +156,10 @@ def vars_of(library: rlnb.Library) -> dict[str, Any]:
 
 
 def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
-    library, backend, call, *contracts = blocks(REPO / "docs/plugins.md")
+    library, backend, roles, inputs, call, *contracts = blocks(REPO / "docs/plugins.md")
     namespace: dict[str, Any] = {}
+    exec(inputs, namespace)
+    assert namespace["DISTIL"].inputs["teacher"].required
     exec(library, namespace)
     (echo,) = namespace["rlnb_libraries"]()
     assert (echo.name, echo.backend) == ("echo", "rlnb_echo.backend:Echo")
@@ -166,9 +168,13 @@ def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
         protocol = rlnb.backend.Exporting if name == "export" else rlnb.backend.Backend
         described = {*inspect.signature(getattr(namespace["Echo"], name)).parameters}
         assert described == {*inspect.signature(getattr(protocol, name)).parameters}
+    exec(roles, namespace)
+    assert [role.name for role in namespace["roles"](3, {})] == ["learner", "actor", "actor"]
     for contract in contracts:
         exec(contract, namespace)
     assert namespace["TestMyRl"].library == "my_rl"
+    exported = namespace["write"](namespace["Actor"](), tmp_path)
+    assert {name: path.name for name, path in exported.items()} == {"torchscript": "policy.pt", "onnx": "policy.onnx"}
     execute([call], tmp_path)
 
 
@@ -250,3 +256,7 @@ class TestOnIsaacLab:
     def test_skrl(self, tmp_path: Path) -> None:
         without_jax = () if importlib.util.find_spec("jax") else {r".*skrl_jax.*": ""}
         execute_page("plugins/rlnb-skrl/README.md", tmp_path, {**SIZES, **dict(without_jax)})
+
+    @pytest.mark.slow
+    def test_rl_games(self, tmp_path: Path) -> None:
+        execute_page("plugins/rlnb-rl-games/README.md", tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ class Thing:
     kind: Literal["a", "b"] = "a"
     names: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    rows: Sequence[bool | float] | None = None
     function: Callable[[], Any] = print
     anything: Any = None
 
@@ -39,6 +40,7 @@ class Thing:
             "sizes": {"a": 1},
             "path": "a",
             "kind": "b",
+            "rows": [1, True, 0.5],
             "function": list,
             "anything": object(),
         },
@@ -62,6 +64,8 @@ def test_values_of_the_right_types_are_accepted(values: dict[str, Any]) -> None:
         ("names", [1], "names=[1] is not tuple[str, ...]"),
         ("sizes", {"a": "b"}, "sizes={'a': 'b'} is not Mapping[str, int]"),
         ("sizes", 3, "sizes=3 is not Mapping[str, int]"),
+        ("rows", ["1"], "rows=['1'] is not Sequence[bool | float] | None"),
+        ("rows", "11", "rows='11' is not Sequence[bool | float] | None"),
         ("function", 3, "function=3 is not Callable[[], Any]"),
     ],
 )

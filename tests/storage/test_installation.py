@@ -80,3 +80,14 @@ def test_this_installation_knows_where_it_came_from() -> None:
     assert folder is not None
     assert (folder / "rlnb" / "storage" / "installation.py").is_file() == editable
     assert Path(folder).is_dir()
+
+
+def test_an_installed_package_is_not_missing() -> None:
+    assert installation.unmet(("pluggy>=1", "numpy")) == ()
+
+
+def test_a_missing_package_or_version_is_named_with_the_installed_version() -> None:
+    assert installation.unmet(("pluggy<1", "no-such-package>=2")) == (
+        f"pluggy<1 (installed: {metadata.version('pluggy')})",
+        "no-such-package>=2 (not installed)",
+    )

@@ -46,3 +46,9 @@ def test_the_common_arguments_leave_out_those_without_an_effect_on_results():
     task = rlnb.Task(id="Echo", num_envs=4)
     text = common(task, max_iterations=20, tags=["mine"], launcher=rlnb.LocalLauncher(), agent=None)
     assert text == '{"max_iterations": 20, "num_envs": 4}'
+
+
+def test_the_common_arguments_name_the_inputs(root):
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    text = common(rlnb.Task(id="Echo"), inputs={"teacher": run, "demos": "a/demos.npz"})
+    assert text == f'{{"inputs": {{"demos": "a/demos.npz", "teacher": "{run.id}"}}}}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,19 @@ def test_one_seed_has_the_interval_of_its_evaluation_and_says_so(evaluated: list
 def test_one_seed_without_an_interval_over_episodes_has_none() -> None:
     assert str(libraries.Mean.of([23.473], [None])) == "23.473"
     assert str(libraries.Mean.of([23.473], [(math.nan, math.nan)])) == "23.473"
+
+
+def test_an_evaluation_that_fails_spoils_only_its_own_place(evaluated: list[rlnb.Run]) -> None:
+    first, second = evaluated
+    for checkpoint in second.checkpoints:
+        checkpoint.unlink()
+    with pytest.warns(UserWarning, match="The comparison goes on without this evaluation: .* ended before its first"):
+        invalid = libraries._evaluation(second, 10)
+    valid = libraries._evaluation(first, 10)
+    assert invalid.problem
+    both = libraries.Comparison(runs={"echo": evaluated}, evaluations={"echo": [valid, invalid]})
+    row = both.table().iloc[0]
+    assert (row["seeds"], row["return"]) == (2, valid.mean_return)
+    assert f"<p>{html.escape(invalid.problem)}</p>" in both._repr_html_()
+    neither = libraries.Comparison(runs={"echo": evaluated}, evaluations={"echo": [invalid, invalid]})
+    assert math.isnan(neither.table().iloc[0]["return"])

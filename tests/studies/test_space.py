@@ -11,7 +11,7 @@ optuna = pytest.importorskip("optuna")
 
 @pytest.fixture
 def trainings(root):
-    task = rlnb.Task(id="Echo", overrides={"sim.dt": 0.01})
+    task = rlnb.Task(id="Echo")
     return Trainings(task, "echo", rlnb.LocalLauncher(), max_iterations=2, tags=["mine"], agent={"iteration_s": 0.0})
 
 
@@ -34,12 +34,17 @@ def test_values_are_sorted_by_their_names():
 
 
 def test_a_training_has_the_values_of_its_trial_and_the_common_ones(trainings):
-    values = {"agent.goal": 0.5, "seed": 3, "max_iterations": 4, "sim.dt": 0.02, "decimation": 2}
+    values = {"agent.goal": 0.5, "seed": 3, "max_iterations": 4}
     manifest = trainings.start(values, tags=["trial:0"]).wait(60).manifest
     assert manifest.agent == {"iteration_s": 0.0, "goal": 0.5}
     assert (manifest.seed, manifest.max_iterations) == (3, 4)
-    assert manifest.task.overrides == {"sim.dt": 0.02, "decimation": 2}
     assert manifest.tags == ("mine", "trial:0")
+
+
+def test_the_overrides_of_a_trial_are_added_to_those_of_the_task():
+    task = rlnb.Task(id="Echo", overrides={"sim.dt": 0.01, "seed": 1})
+    trainings = Trainings(task, "echo", rlnb.LocalLauncher())
+    assert trainings._task({"sim.dt": 0.02, "decimation": 2}).overrides == {"sim.dt": 0.02, "seed": 1, "decimation": 2}
 
 
 def test_each_end_and_each_choice_is_checked(trainings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,38 @@ def test_each_of_the_four_can_break_the_proof(broken: str, digests: tuple[str, s
     assert not proof.synchronised
     assert "NOT" in repr(proof)
     assert "NO</td>" in proof._repr_html_()
+
+
+BY_ROLE = Synchronisation(
+    parameters=("x", "a", "a"),
+    statistics=("y", "b", "b"),
+    observations=("", "c", "d"),
+    control=("x", "e", "f"),
+    roles=("learner", "actor", "actor"),
+)
+
+
+def test_only_ranks_of_one_role_are_compared() -> None:
+    assert BY_ROLE.synchronised
+    assert {name for name, *_ in BY_ROLE.rows()} == {
+        "parameters of the role actor",
+        "statistics of the role actor",
+        "observations of the role actor",
+        "parameters without synchronisation of the role actor",
+    }
+    assert not dataclasses.replace(BY_ROLE, parameters=("a", "a", "x")).synchronised
+    assert not dataclasses.replace(BY_ROLE, control=("x", "e", "e")).synchronised
+    assert not dataclasses.replace(BY_ROLE, roles=()).synchronised
+
+
+def test_learners_without_envs_have_no_observations_to_compare() -> None:
+    two = dataclasses.replace(
+        BY_ROLE,
+        parameters=("x", "x", "a"),
+        statistics=("y", "y", "b"),
+        observations=("", "", "c"),
+        control=("x", "z", "a"),
+        roles=("learner", "learner", "actor"),
+    )
+    assert two.synchronised
+    assert "observations of the role learner" not in [name for name, *_ in two.rows()]

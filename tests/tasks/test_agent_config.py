@@ -9,7 +9,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.spec import Manifest, Task
-from rlnb.tasks.agent_config import AgentChoice, agent_choice, choice_of, libraries_of
+from rlnb.tasks.agent_config import AgentChoice, agent_choice, choice_of, horizon_of, libraries_of
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -125,3 +125,10 @@ def test_a_choice_gives_the_argument_that_makes_it(agent: object) -> None:
 )
 def test_a_name_tells_its_libraries(name: str, libraries: tuple[str, ...]) -> None:
     assert libraries_of(name, plugins.libraries()) == libraries
+
+
+def test_the_horizon_is_found_by_the_name_that_the_library_gives_it() -> None:
+    library = rlnb.Library(name="x", backend="m:B", horizon_key="rollouts")
+    assert horizon_of({"agent.rollouts": 16, "trainer.timesteps": 100}, library) == 16
+    assert horizon_of({"agent.rollouts": 16, "+agent.rollouts": 32.0}, library) == 32, "the value of the user"
+    assert horizon_of({"agent.rollouts.first": 16, "rollouts": None}, library) is None

@@ -91,7 +91,7 @@ def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path) ->
         ("init_from", 3),
         ("device", 0),
         ("device", "gpu:0"),
-        ("agent", {"a": {1, 2}}),
+        ("agent", {"+a": {1, 2}}),
     ],
 )
 def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> None:

@@ -75,7 +75,11 @@ def test_a_task_that_does_not_resolve_is_a_problem(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_library_without_a_simulator_needs_no_card() -> None:
-    assert look_up("Echo", "echo") == Lookup(name="echo", library=plugins.library("echo"))
+    of_run = look_up("Echo", "echo")
+    assert (of_run.library, of_run.card, of_run.problems) == (plugins.library("echo"), None, ())
+    assert of_run.agent is not None
+    assert of_run.agent.source == "the library's own, rlnb_echo.options:defaults"
+    assert of_run.agent.fields["goal"].value == 1.0
     task, agent = look_up("Ecko", "echo", "generic").problems
     assert "No task named 'Ecko'" in task.what
     assert agent.what == "agent='generic' is not an agent config of echo, which trains without Isaac Lab."

@@ -51,11 +51,11 @@ def test_the_problems_of_all_parts_of_a_request_are_reported_together(root: Path
 def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
     plan = make_plan(
         TrainRequest(
-            task="Echo", library="echo", num_envs=8, agent={"group": {"value": 1}}, nproc_per_node=2, tags=["a"]
+            task="Echo", library="echo", num_envs=8, agent={"+group": {"value": 1}}, nproc_per_node=2, tags=["a"]
         )
     )
     manifest = plan.manifest
-    assert (manifest.task.num_envs, manifest.agent, manifest.tags) == (8, {"group.value": 1}, ("a",))
+    assert (manifest.task.num_envs, manifest.agent, manifest.tags) == (8, {"+group.value": 1}, ("a",))
     assert (manifest.resources.nproc_per_node, plan.measure_ranks) == (2, False)
     assert plan.card is None, "the echo library has no simulator"
     assert plan.options == {}

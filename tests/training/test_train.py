@@ -243,10 +243,10 @@ def test_a_run_without_a_checkpoint_cannot_be_evaluated(root: Path) -> None:
 
 
 def test_numbers_of_numpy_and_whole_floats_are_numbers(root: Path) -> None:
-    run = echo(max_iterations=np.float64(6.0), num_envs=np.int64(64), seed=np.uint32(3)).wait(WAIT_S)
-    assert (run.manifest.max_iterations, run.manifest.task.num_envs, run.manifest.seed) == (6, 64, 3)
+    run = echo(max_iterations=np.float64(6.0), seed=np.uint32(3)).wait(WAIT_S)
+    assert (run.manifest.max_iterations, run.manifest.seed) == (6, 3)
     assert run.resume(max_iterations=np.float64(8.0)).wait(WAIT_S).progress == (8, 8)
-    assert run.evaluate(np.int64(EPISODES), num_envs=4.0, seed=np.float64(7.0)).seed == 7
+    assert run.evaluate(np.int64(EPISODES), seed=np.float64(7.0)).seed == 7
     assert rlnb.task("Echo", num_envs=np.float32(16.0)).num_envs == 16
     assert run.logs(np.float64(1.0), job=np.int64(0)).count("\n") == 0
     with pytest.raises(rlnb.CheckError, match=r"max_iterations=6\.5 is not a positive whole number"):

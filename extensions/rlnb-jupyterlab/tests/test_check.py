@@ -131,7 +131,7 @@ def test_a_field_of_the_wrong_type_is_a_problem(root: Path) -> None:
     assert text == "tags=5 is not a list. tags=['5']"
 
 
-@pytest.mark.parametrize("field", ["script", "init_from", "python", "asset_root"])
+@pytest.mark.parametrize("field", ["script", "init_from", "inputs", "python", "asset_root"])
 def test_paths_of_code_are_no_fields_of_a_form(root: Path, field: str) -> None:
     assert texts_of("local", **{field: "/x/evil.py"}) == [f"{field!r} is not a field of the form."]
 

@@ -60,6 +60,15 @@ def test_records_and_hidden_files_are_not_offered(root: Path) -> None:
     assert not detail.offered(run, run.path / ".secret")
 
 
+async def test_an_invalid_evaluation_is_shown_with_what_is_wrong(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    run.evaluate(4)
+    run.jobs[-1].folder.evaluation.write_text("{}")
+    (evaluation,) = (await asked(jp_fetch, "runs", key_of(run)))["evaluations"]
+    assert evaluation["title"] == "invalid evaluation"
+    assert [name for name, _, _ in evaluation["rows"]] == ["problem"]
+
+
 async def test_evaluations_that_are_too_large_are_not_read(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
     run.evaluate(4)

@@ -20,7 +20,7 @@ def body(*runs: rlnb.Run) -> str:
 
 
 async def test_a_page_gets_the_cost_of_its_runs(jp_fetch: Any, root: Path) -> None:
-    done, crashed = echo().wait(60), echo(agent={"crash_at": 2, "note": HOSTILE})
+    done, crashed = echo().wait(60), echo(agent={"crash_at": 2, "+note": HOSTILE})
     with pytest.raises(rlnb.RunError):
         crashed.wait(60)
     costs = await asked(jp_fetch, "goodput", method="POST", body=body(done, crashed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,19 +49,21 @@ def test_a_resumed_training_continues_after_its_checkpoint(run: rlnb.Run) -> Non
     }
 
 
+def test_a_training_starts_from_the_level_of_another(root: Path, run: rlnb.Run) -> None:
+    other = rlnb.train("Echo", library="echo", max_iterations=2, init_from=run).wait(60)
+    checkpoint = json.loads(other.checkpoints[0].read_text())
+    assert checkpoint["start"] == pytest.approx(1.0 - math.exp(-3.0))
+    assert other.metrics["success_rate"].values[0] > checkpoint["start"]
+
+
 def test_the_success_rate_is_the_level_of_the_checkpoint(tmp_path: Path) -> None:
     checkpoint = tmp_path / "model_4.json"
     checkpoint.write_text('{"iteration": 4, "level": 0.75}')
-    episodes = Echo().evaluate(checkpoint, {"episodes": 8, "seed": 1, "checkpoint": "logs/model_4.json"})
-    assert sum(episodes["successes"]) == 6
-    assert len(episodes["returns"]) == len(episodes["lengths"]) == episodes["episodes"] == 8
+    result = Echo().evaluate({}, checkpoint, episodes=8, seed=1, device="cpu", trust=False, deterministic=True)
+    assert sum(result.successes or ()) == 6
+    assert len(result.returns) == len(result.lengths or ()) == 8
 
 
 def test_a_crash_is_the_error_of_the_run(root: Path) -> None:
     with pytest.raises(rlnb.RunError, match="echo crashes at iteration 1"):
         rlnb.train("Echo", library="echo", max_iterations=3, agent={"crash_at": 1}).wait(60)
-
-
-def test_there_is_no_policy() -> None:
-    with pytest.raises(rlnb.RlnbError, match="no policy"):
-        Echo().load_policy()

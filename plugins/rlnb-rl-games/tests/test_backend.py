@@ -64,9 +64,21 @@ def test_only_rank_0_sets_the_learning_rate(backend: ModuleType, monkeypatch: py
 
 
 def test_an_unknown_algorithm_is_refused_with_the_known_names(backend: ModuleType) -> None:
-    config = {"params": params(algo={"name": "sac"})}
-    with pytest.raises(rlnb.RlnbError, match=r"params\.algo\.name='sac' is not one of a2c_continuous, a2c_discrete"):
+    config = {"params": params(algo={"name": "dqn"})}
+    names = r"params\.algo\.name='dqn' is not one of a2c_continuous, a2c_discrete, sac"
+    with pytest.raises(rlnb.RlnbError, match=names):
         backend._prepare(None, config, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({}, r"params\.env\.clip_actions"), ({"clip_actions": 1.0, "concate_obs_groups": False}, "single observation")],
+)
+def test_sac_is_refused_without_a_range_of_actions_or_with_several_observations(
+    backend: ModuleType, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(rlnb.RlnbError, match=message):
+        backend._prepare(None, {"params": params(algo={"name": "sac"}, env=settings)}, "cpu")
 
 
 def settings() -> tuple[str, bool]:

@@ -24,3 +24,9 @@ class TestRlGames(LibraryConformance):
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
         run = self.train(1).wait()
         assert "  torch_threads: 0" in (run.path / "logs" / "params" / "agent.yaml").read_text().splitlines()
+
+
+class TestRlGamesSac(LibraryConformance):
+    library = "rl_games_sac"
+    agent = {"params.config.save_frequency": 2}
+    unlogged = frozenset({"value_loss", "action_std"})

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_rl_games.plugin import RL_GAMES, rlnb_check
+from rlnb_rl_games.plugin import RL_GAMES, SAC, rlnb_check
 
 import rlnb
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
@@ -17,11 +17,20 @@ def value(config: dict[str, Any], path: str) -> Any:
     return config
 
 
-def test_the_default_agent_has_all_keys_rlnb_sets() -> None:
-    config = generic(RL_GAMES.default_agent)
-    for path, argument in RL_GAMES.overruled.items():
+@pytest.mark.parametrize(("library", "horizon"), [(RL_GAMES, 24), (SAC, 32)])
+def test_the_default_agent_has_all_keys_rlnb_sets(library: rlnb.Library, horizon: int) -> None:
+    config = generic(library.default_agent)
+    for path, argument in library.overruled.items():
         assert not argument or value(config, path) is not None, path
-    assert value(config, f"params.config.{RL_GAMES.horizon_key}") == 24
+    assert value(config, f"params.config.{library.horizon_key}") == horizon
+
+
+def test_sac_has_its_own_agent_config_and_a_replay_buffer() -> None:
+    assert SAC.agent_key == "rl_games_sac_cfg_entry_point"
+    assert SAC.checkpoint_companions == ("{stem}.replay_buffer.npz",)
+    assert not SAC.distributed
+    assert {"critic_loss", "temperature", "buffer_size"} <= SAC.metrics.keys()
+    assert generic(SAC.default_agent)["params"]["algo"]["name"] == "sac"
 
 
 def test_numbers_of_the_default_agent_are_numbers() -> None:

@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.simulation import simulator
 from rlnb.tasks import cell
-from rlnb.testing.libraries import run_export
+from rlnb.testing import run_export
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -27,7 +27,7 @@ NUM_ENVS = 8
 WAIT_S = 300.0
 TOLERANCE = 1e-6
 
-# The teacher's network is that of the stock agent config; the student's network differs.
+# The teacher's network is that of the stock agent config, [32, 32]. The agent config of the student has another one.
 MODULE = """
 from isaaclab_rl.rsl_rl import RslRlDistillationAlgorithmCfg, RslRlDistillationRunnerCfg, RslRlMLPModelCfg
 from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv as ENV
@@ -46,12 +46,12 @@ def network(hidden_dims, init_std, obs_normalization):
 AGENTS = {
     "rsl_rl": RslRlDistillationRunnerCfg(
         num_steps_per_env=16,
-        max_iterations=3,
+        max_iterations=20,
         save_interval=1,
         experiment_name="student",
         obs_groups={"student": ["policy"], "teacher": ["policy"]},
         student=network([16], 0.1, obs_normalization=True),
-        teacher=network([32, 32], 1.0, obs_normalization=False),
+        teacher=network([8], 1.0, obs_normalization=True),
         algorithm=RslRlDistillationAlgorithmCfg(num_learning_epochs=2, learning_rate=1e-2, gradient_length=16),
     )
 }
@@ -79,14 +79,28 @@ def teacher(root: Path) -> rlnb.Run:
 
 @pytest.fixture(scope="module")
 def student(teacher: rlnb.Run) -> rlnb.Run:
-    return rlnb.train(STUDENT, num_envs=NUM_ENVS, device="cpu", init_from=teacher).wait(WAIT_S)
+    return rlnb.train(STUDENT, num_envs=NUM_ENVS, device="cpu", inputs={"teacher": teacher}).wait(WAIT_S)
 
 
-def test_the_teacher_is_the_policy_of_the_run_in_init_from(teacher: rlnb.Run, student: rlnb.Run) -> None:
-    own, learned = _load(teacher.checkpoints[-1])["actor_state_dict"], _load(student.checkpoints[-1])
-    assert own.keys() == learned["teacher_state_dict"].keys()
-    assert all((value == learned["teacher_state_dict"][name]).all() for name, value in own.items())
-    assert student.manifest.parent == teacher.id
+def test_the_record_of_a_student_has_its_teacher_and_a_checkpoint_only_the_student(
+    teacher: rlnb.Run, student: rlnb.Run
+) -> None:
+    assert student.manifest.inputs == {"teacher": f"{teacher.id}/logs/{teacher.checkpoints[-1].name}"}
+    assert student.manifest.parent is None
+    learned = _load(student.checkpoints[-1])
+    assert "student_state_dict" in learned
+    assert "teacher_state_dict" not in learned
+
+
+def test_a_student_learns_the_actions_of_its_teacher(teacher: rlnb.Run, student: rlnb.Run) -> None:
+    """The teacher's network is that of its own agent config, and not the one of the student's."""
+    rollout = teacher.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=100).rollout
+    assert rollout is not None
+    recorded = np.load(rollout)
+    observations, actions = recorded["obs.policy"], recorded["actions"]
+    first, last = (_load(path)["student_state_dict"] for path in (student.checkpoints[0], student.checkpoints[-1]))
+    before, after = (abs(_actions(state, observations) - actions).mean() for state in (first, last))
+    assert after < before / 2
 
 
 def test_a_student_acts_and_is_exported_with_its_own_weights(student: rlnb.Run) -> None:
@@ -105,19 +119,33 @@ def test_a_student_acts_and_is_exported_with_its_own_weights(student: rlnb.Run) 
         np.testing.assert_allclose(run_export(name, path, observations), expected, atol=TOLERANCE, err_msg=name)
 
 
-def test_a_resumed_distillation_restores_student_and_teacher(student: rlnb.Run) -> None:
+def test_a_resumed_distillation_restores_the_student_and_has_the_same_teacher(student: rlnb.Run) -> None:
     iterations = student.progress[1]
     student.resume(max_iterations=iterations + 1).wait(WAIT_S)
     started = student.started
     assert started is not None
     assert started.first_iteration == iterations
-    assert {"student_state_dict", "teacher_state_dict", "optimizer_state_dict"} <= set(started.restored)
+    assert {"student_state_dict", "optimizer_state_dict"} <= set(started.restored)
     assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
 
 
-def test_a_distillation_without_a_teacher_is_refused_with_a_fix(root: Path) -> None:
-    with pytest.raises(rlnb.RunError, match=r"The distillation has no teacher\. Use init_from="):
-        rlnb.train(STUDENT, num_envs=NUM_ENVS, device="cpu").wait(WAIT_S)
+def test_a_distillation_without_a_teacher_is_refused_with_a_fix(teacher: rlnb.Run) -> None:
+    (problem,) = rlnb.check(STUDENT, num_envs=NUM_ENVS, device="cpu")
+    assert problem.what == "rsl_rl needs the input 'teacher', which is a policy."
+    assert problem.fix == "Use inputs={'teacher': run}."
+    (problem,) = rlnb.check(STUDENT, num_envs=NUM_ENVS, device="cpu", init_from=teacher)
+    assert problem.fix == f"Use inputs={{'teacher': {teacher.id!r}}} in place of init_from."
+
+
+def test_ppo_takes_no_teacher(teacher: rlnb.Run) -> None:
+    (problem,) = rlnb.check(TEACHER, num_envs=NUM_ENVS, device="cpu", inputs={"teacher": teacher})
+    assert "only with the agent config values class_name='DistillationRunner'" in problem.what
+
+
+def test_a_teacher_with_other_actions_is_refused(root: Path) -> None:
+    other = rlnb.train("Isaac-Ant-Direct", num_envs=NUM_ENVS, max_iterations=1, device="cpu").wait(WAIT_S)
+    (problem,) = rlnb.check(STUDENT, num_envs=NUM_ENVS, device="cpu", inputs={"teacher": other})
+    assert problem.what == f"The input 'teacher', {other.id}, has 8 actions, but Student has 1."
 
 
 def _load(checkpoint: Path) -> dict[str, Any]:

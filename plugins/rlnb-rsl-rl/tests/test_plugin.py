@@ -20,6 +20,6 @@ def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
 def test_the_default_agent_has_the_keys_rlnb_sets() -> None:
     config = generic(RSL_RL.default_agent)
     assert getattr(config, RSL_RL.horizon_key) == 24
-    assert all(hasattr(config, path) for path in RSL_RL.overruled)
+    assert all(hasattr(config, path) or path.startswith("teacher.") for path in RSL_RL.overruled)
     assert config.actor.distribution_cfg is not None
     assert config.critic.distribution_cfg is None, "only the actor samples"

@@ -37,6 +37,11 @@ def test_observations_are_preprocessed_if_the_agent_preprocesses_them() -> None:
     assert Actor(part(Policy()))(obs).tolist() == [[10.0, 20.0]]
 
 
+def test_actions_are_clipped_to_bounds() -> None:
+    bounds = torch.tensor([-15.0]), torch.tensor([15.0])
+    assert Actor(part(Policy()), bounds)(torch.tensor([[1.0, 2.0]])).tolist() == [[10.0, 15.0]]
+
+
 def test_an_agent_without_a_policy_is_refused() -> None:
     with pytest.raises(RlnbError, match="no policy to export"):
         Actor(part(None))

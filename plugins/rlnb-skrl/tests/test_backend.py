@@ -49,6 +49,16 @@ def test_an_agent_without_rollouts_has_iterations_too(backend: ModuleType) -> No
     assert backend._set_up_training(config(), context()) == (backend.HORIZON, 1000)
 
 
+@pytest.mark.parametrize(("interval", "horizon"), [(8, 8), ("auto", 32)])
+def test_an_iteration_of_an_off_policy_agent_is_its_write_interval(
+    backend: ModuleType, interval: int | str, horizon: int
+) -> None:
+    agent_cfg = config(**{"class": "SAC"})
+    agent_cfg["agent"]["experiment"]["write_interval"] = interval
+    assert backend._set_up_training(agent_cfg, context(max_iterations=10)) == (horizon, 10 * horizon)
+    assert agent_cfg["agent"]["experiment"]["write_interval"] == horizon
+
+
 @pytest.mark.parametrize(
     ("interval", "timesteps", "whole"), [("auto", 1600, 160), (100, 1600, 96), (1, 1600, 16), (0, 1600, 0)]
 )
@@ -60,10 +70,24 @@ def test_checkpoints_fall_on_the_ends_of_iterations(
 
 def test_an_early_stop_is_refused_only_on_several_ranks(backend: ModuleType) -> None:
     agent_cfg = config(kl_threshold=0.1)
-    backend._refuse_early_stops(agent_cfg, context())
-    backend._refuse_early_stops(config(kl_threshold=0.0), context(world_size=2))
+    backend._refuse_several_ranks(agent_cfg, context())
+    backend._refuse_several_ranks(config(kl_threshold=0.0), context(world_size=2))
     with pytest.raises(rlnb.RlnbError, match=r'Use agent=\{"agent\.kl_threshold": 0\.0\} for several ranks'):
-        backend._refuse_early_stops(agent_cfg, context(world_size=2))
+        backend._refuse_several_ranks(agent_cfg, context(world_size=2))
+
+
+def test_an_off_policy_algorithm_is_refused_on_several_ranks_and_in_jax(backend: ModuleType) -> None:
+    agent_cfg = config(**{"class": "TD3"})
+    backend._refuse_several_ranks(agent_cfg, context())
+    with pytest.raises(rlnb.RlnbError, match="TD3 trains in one process"):
+        backend._refuse_several_ranks(agent_cfg, context(world_size=2))
+
+    class WithoutReplay(backend.Skrl):  # type: ignore[name-defined, misc]  # as the backend of JAX
+        has_replay = False
+
+    env = SimpleNamespace(unwrapped=SimpleNamespace())
+    with pytest.raises(rlnb.RlnbError, match='library="skrl_td3"'):
+        WithoutReplay()._runner(env, agent_cfg, "cpu", 1)
 
 
 @pytest.mark.parametrize(("algorithm", "agents"), [("PPO", ["cart", "pole"]), ("MAPPO", None)])

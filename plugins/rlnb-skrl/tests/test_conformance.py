@@ -26,3 +26,13 @@ class TestSkrlMappo(LibraryConformance):
 class TestSkrlIppo(LibraryConformance):
     library = "skrl_ippo"
     task = "Isaac-Pendulum-MARL-Direct"
+
+
+class TestSkrlSac(LibraryConformance):
+    library = "skrl_sac"
+    unlogged = frozenset({"value_loss"})
+
+
+class TestSkrlTd3(LibraryConformance):
+    library = "skrl_td3"
+    unlogged = frozenset({"value_loss", "entropy", "action_std"})

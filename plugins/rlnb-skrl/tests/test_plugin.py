@@ -52,10 +52,24 @@ def test_only_mappos_value_function_sees_the_state_of_the_env() -> None:
 def test_the_default_agents_have_the_keys_rlnb_sets() -> None:
     for library in plugin.rlnb_libraries():
         config = default(library.name)
-        assert config["agent"][library.horizon_key] == 24
+        off_policy = library in plugin.OFF_POLICY
+        horizon = config["agent"]["experiment"] if off_policy else config["agent"]
+        assert horizon[library.horizon_key] == (32 if off_policy else 24)
         assert library.overruled.items() >= {"seed": "seed", "trainer.timesteps": "max_iterations"}.items()
+        assert (plugin.ITERATION in library.overruled) != off_policy
         assert config["seed"] == 42
-        assert config["trainer"]["timesteps"] == 300 * 24
+        assert config["trainer"]["timesteps"] == (100 * 32 if off_policy else 300 * 24)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "td3"])
+def test_an_off_policy_library_has_its_own_agent_config_and_a_replay_buffer(algorithm: str) -> None:
+    library = plugins.library(f"skrl_{algorithm}")
+    assert library.agent_key == f"skrl_{algorithm}_cfg_entry_point"  # as Isaac Lab's training script reads it
+    assert not library.distributed
+    assert library.checkpoint_companions == ("{stem}.replay_buffer.npz",)
+    assert {"critic_loss", "buffer_size"} <= library.metrics.keys()
+    assert ("temperature" in library.metrics) == (algorithm == "sac")
+    assert default(library.name)["agent"]["class"] == algorithm.upper()
 
 
 def test_the_name_of_a_checkpoint_has_its_timestep() -> None:
@@ -125,3 +139,28 @@ def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == (
         [f"Use {plugin.INTERVAL}={fix}."] if fix else []
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "fixes"),
+    [
+        ({}, []),
+        ({"agent.class": "sac"}, []),
+        ({plugin.ITERATION: 8, plugin.INTERVAL: 24}, []),
+        ({plugin.ITERATION: 8, plugin.INTERVAL: 25}, [f"Use {plugin.INTERVAL}=24."]),
+        ({plugin.ITERATION: "auto"}, [f"Use {plugin.ITERATION}=32, or another number from 2."]),
+        ({plugin.ITERATION: 1}, [f"Use {plugin.ITERATION}=32, or another number from 2."]),
+        ({"agent.class": "TD3"}, ['Use library="skrl_td3".']),
+        ({"agent.class": "DDPG"}, ["Use agent= with an agent config of the task for it."]),
+    ],
+)
+def test_an_off_policy_agent_has_whole_iterations_and_the_networks_of_its_algorithm(
+    values: dict[str, Any], fixes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = {plugin.CLASS: "SAC", plugin.ITERATION: 32, plugin.INTERVAL: "auto"}
+    agent = AgentCard(fields={path: ConfigField(type="str", value=value) for path, value in defaults.items()})
+    card = TaskCard(task="Demo", agents={"skrl_sac": agent})
+    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl_sac", agent=values)
+    assert [problem.fix for problem in plugin.rlnb_check(manifest)] == fixes

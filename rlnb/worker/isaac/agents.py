@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlnb import plugins
-from rlnb.errors import RlnbError, unknown
+from rlnb.errors import unknown
 from rlnb.registration.library import Library
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import SUFFIX, libraries_of, read_agent
+from rlnb.tasks.agent_config import SUFFIX, libraries_of
 from rlnb.tasks.card import FIRST_LIBRARY, GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors
 
@@ -86,20 +85,7 @@ def load(task: Task, registered: Registered, origin: AgentOrigin) -> Any:
     if origin.kind == "module":
         config = registered.agents[origin.name]
         return config() if callable(config) else config
-    return generic(origin.name)
-
-
-def generic(reference: str) -> Any:
-    """Return a plugin's agent config, given as ``module:function`` or ``package:file.yaml``."""
-    module, _, name = reference.partition(":")
-    if not name.endswith(".yaml"):
-        return plugins.load(reference)()
-    try:
-        folder = importlib.resources.files(module)
-    except (ImportError, TypeError) as exc:  # TypeError: the module is not a package (Python 3.11)
-        raise RlnbError(f"{reference!r}: there is no package {module!r}. {exc}") from exc
-    with importlib.resources.as_file(folder / name) as path:
-        return read_agent(path)
+    return plugins.agent_config(origin.name)
 
 
 def all_names(registered: Registered) -> list[str]:

@@ -13,8 +13,12 @@ HIDDEN = ("", "-1")
 """First names in ``CUDA_VISIBLE_DEVICES`` with which a user hides all GPUs."""
 
 
-def torch_device(name: str) -> str:
+def torch_device(name: str, index: int | None = None) -> str:
     """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"any"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+
+    Args:
+        name: The device.
+        index: Number of the GPU for ``"auto"``, ``"any"`` and ``"cuda"``; None is the number of this rank on its node.
 
     Raises:
         RlnbError: The device is ``"auto"``, and torch cannot use the GPU of a machine with an NVIDIA driver. A
@@ -27,7 +31,8 @@ def torch_device(name: str) -> str:
         if name == "auto" and not usable and has_driver() and not _hides_gpus():
             raise RlnbError(_refusal())
         name = "cuda" if usable else "cpu"
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
+    index = int(os.environ.get("LOCAL_RANK", "0")) if index is None else index
+    return f"cuda:{index}" if name == "cuda" else name
 
 
 def _hides_gpus() -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 from rlnb.hooks.calls import require
 from rlnb.registration.library import Library
 from rlnb.spec import Manifest, Task
+from rlnb.tasks import config
 from rlnb.tasks.agent_config import AgentChoice
-from rlnb.worker.isaac import config, determinism, kit
+from rlnb.worker.isaac import determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.isaac.renderer import resolve_backends
 

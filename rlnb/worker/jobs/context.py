@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import sys
@@ -10,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rlnb import plugins
+from rlnb.contracts.libraries import Policy
 from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.hooks.calls import observe
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
@@ -30,33 +32,89 @@ COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
 """Prefixes of the environment variables that control how ranks communicate."""
 
 
+class EnvMaker(Protocol):
+    """Makes the envs of one rank, or functions that make one elsewhere."""
+
+    def make(self, num_envs: int | None = None, *, seed: int | None = None) -> Any:
+        """Return an env."""
+        ...
+
+    def factory(self, num_envs: int | None = None, *, seed: int | None = None) -> Callable[[], Any]:
+        """Return a function that makes an env in another process."""
+        ...
+
+
 class Context:
-    """The :class:`rlnb.contracts.TrainContext` of one rank."""
+    """The :class:`rlnb.contracts.libraries.TrainContext` of one rank."""
 
     def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: TrainOptions) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        library = plugins.library(manifest.library)
+        self.roles = plugins.roles_of(library, self.world_size, manifest.agent)
+        self.role = self.roles[self.rank].name if self.roles else ""
+        self.group: Any = None
+        self.envs: EnvMaker | None = None
         self.log_dir = run.logs
         self.log_dir.mkdir(exist_ok=True)
         self.device = manifest.resources.device
         self.seed = manifest.seed + self.rank
         self.synchronised = options.synchronised
         self.max_iterations = manifest.max_iterations if options.max_iterations is None else options.max_iterations
-        self.origin = Origin(run.path, plugins.library(manifest.library), options)
+        self.max_frames = manifest.max_frames if options.max_iterations is None else None
+        self.origin = Origin(run.path, library, options)
+        self.inputs: Mapping[str, Path] = {name: run.input(name, origin) for name, origin in manifest.inputs.items()}
         self.trust = options.trust
         self.agent = manifest.agent
         self.num_envs = manifest.task.num_envs or 0
+        self.num_envs_here = 0
+        self.devices: tuple[str, ...] = ()
         self.asset_root = ""
         self.assets: Mapping[str, str] = {}
         self.versions: Mapping[str, str] = {}
         self.restored: Mapping[str, str] = {}
         self.plugins: Mapping[str, str] = {}
         self.agent_changes: Callable[[], Mapping[str, Json]] = dict
-        self._run, self._job, self._manifest = run, job, manifest
+        self._run, self._job, self._manifest, self._library = run, job, manifest, library
         self._next_look_s = 0.0
         self._first_iteration = self._horizon = 0
         self._all_ranks = False
+
+    @property
+    def ranks_with_env(self) -> tuple[int, ...]:
+        """The ranks that step envs of a simulator, in order."""
+        if not self._library.simulator:
+            return ()
+        return tuple(rank for rank in range(self.world_size) if not self.roles or self.roles[rank].env)
+
+    @property
+    def has_env(self) -> bool:
+        """Whether this rank steps envs."""
+        return self.rank in self.ranks_with_env
+
+    @property
+    def is_first_with_env(self) -> bool:
+        """Whether this rank is the first one that steps envs, which shows its env to viewers."""
+        return self.ranks_with_env[:1] == (self.rank,)
+
+    @property
+    def sharing(self) -> int:
+        """Number of ranks that share the envs, at least 1."""
+        return max(1, len(self.ranks_with_env))
+
+    def make_env(self, num_envs: int | None = None, *, seed: int | None = None) -> Any:
+        """Return an env as rlnb makes it for this rank."""
+        return self._maker().make(num_envs, seed=seed)
+
+    def env_factory(self, num_envs: int | None = None, *, seed: int | None = None) -> Callable[[], Any]:
+        """Return a function that makes such an env in another process."""
+        return self._maker().factory(num_envs, seed=seed)
+
+    def _maker(self) -> EnvMaker:
+        if self.envs is None:
+            raise RlnbError(f"{self._library.name} trains without a simulator, so it has no env to make.")
+        return self.envs
 
     @property
     def checkpoint(self) -> Path | None:
@@ -67,6 +125,12 @@ class Context:
     def init_from(self) -> Path | None:
         """Checkpoint whose weights to start from, for the backend; None for fresh weights."""
         return self.origin.read(self.origin.init_from)
+
+    def policy(self, name: str, env: Any, groups: Mapping[str, str] | None = None) -> Policy:
+        """Return the policy of an input; see :meth:`rlnb.contracts.libraries.TrainContext.policy`."""
+        from rlnb.worker.jobs.inputs import policy_of  # needs torch
+
+        return policy_of(self._run, self._manifest, name, env, groups or {}, trust=self.trust)
 
     def resumed(
         self, save: Callable[[str], object], *, lost: Mapping[str, str] | None = None, all_ranks: bool = False
@@ -119,9 +183,10 @@ class Context:
                 f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
                 "Both must be positive: check the rollout's length in the agent config."
             )
+        self._check_frames(horizon, num_envs or self.num_envs, max_iterations)
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
-            devices=self._devices(),
+            devices=self.devices or self._devices(),
             world_size=self.world_size,
             num_envs=num_envs or self.num_envs,
             horizon=horizon,
@@ -135,9 +200,10 @@ class Context:
             agent_changes=self._changes(),
             restored=self._restored(),
             plugins=self.plugins,
-            saves_when_stopped=plugins.library(self._manifest.library).saves_when_stopped,
+            saves_when_stopped=self._library.saves_when_stopped,
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
+            roles=tuple(role.name for role in self.roles),
         )
         files.write_once(self._job.started, started)
         observe("rlnb_run_started", run_dir=self._run.path, manifest=self._manifest)
@@ -150,6 +216,36 @@ class Context:
         """
         if self._horizon == 0:
             raise self.origin.error("does not call ctx.started()", "have no frames and no origin", "call it in train()")
+
+    def count_frames(self, horizon: int | None) -> None:
+        """Set the number of iterations that reach the frames of the run, unless it has none.
+
+        Args:
+            horizon: Env steps per iteration, from the agent config; None if it does not have them.
+
+        Raises:
+            RlnbError: The frames of an iteration are unknown.
+        """
+        if self.max_frames is None:
+            return
+        if not horizon or not self.num_envs:
+            raise RlnbError(
+                f"The agent config of {self._manifest.library} has no positive {self._library.horizon_key!r}, so "
+                f"max_frames={self.max_frames} cannot be counted in iterations. Use max_iterations."
+            )
+        self.max_iterations = math.ceil(self.max_frames / (horizon * self.num_envs))
+
+    def _check_frames(self, horizon: int, num_envs: int, max_iterations: int) -> None:
+        """Check that a training ends with the iteration that reaches the frames of the run."""
+        if self.max_frames is None:
+            return
+        iterations = math.ceil(self.max_frames / (horizon * num_envs))
+        if max_iterations != iterations:
+            raise RlnbError(
+                f"max_frames={self.max_frames} takes {iterations} iterations of {horizon} env steps in {num_envs} "
+                f"envs, but {self._manifest.library} would train for {max_iterations}. Library.horizon_key of its "
+                "plugin must name the env steps per iteration, and its backend must use ctx.max_iterations."
+            )
 
     def iteration_of(self, step: int) -> int | None:
         """Return the learning iteration of an env step of this job; None before the training has started."""

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb.contracts import Backend, Policy
+from rlnb.contracts.libraries import Backend, Policy
 from rlnb.errors import RlnbError
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks.agent_config import choice_of
 from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
@@ -25,6 +24,7 @@ from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
+from rlnb.worker.jobs import no_simulator
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import differences
@@ -38,13 +38,12 @@ def evaluate(job_dir: Path) -> None:
     job = open_job(job_dir)
     options = options_of(EvaluateOptions, job.folder)
     library = plugins.library(job.manifest.library)
-    backend: Backend = plugins.load(library.backend)()
     if library.simulator:
+        backend: Backend = plugins.load(library.backend)()
         isaaclab.start(job.manifest.asset_root)
         record = dataclasses.replace(_roll_out(job, options, backend), warnings=differences(job))
     else:
-        values = backend.evaluate(job.run.path / options.checkpoint, to_json(options))  # type: ignore[attr-defined]
-        record = from_json(EvaluationRecord, to_json(values), ignore_unknown=True)
+        record = no_simulator.evaluate(job.manifest, library, options, job.run.path)
     files.write_once(job.folder.evaluation, record)
     result = Result(
         outcome="completed",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rlnb import plugins
-from rlnb.contracts import Backend, Exporting, Policy
+from rlnb.contracts.libraries import Backend, Exporting, Policy
 from rlnb.errors import RlnbError
 from rlnb.records.export import ExportFile, ExportOptions, values_of
 from rlnb.records.options import options_of
@@ -20,8 +22,18 @@ from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
 
+if TYPE_CHECKING:
+    import torch
 
-def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
+
+def export_module(
+    actor: Any,
+    example: Any,
+    folder: Path,
+    formats: Sequence[str],
+    *,
+    state: Mapping[str, torch.Tensor] = types.MappingProxyType({}),
+) -> Mapping[str, Path]:
     """Write a policy as ``policy.pt`` (TorchScript, traced) and ``policy.onnx`` (opset 18).
 
     The policy moves to the CPU before the trace, because TorchScript keeps the device of its tensors: a file from a GPU
@@ -29,39 +41,82 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
 
     Args:
         actor: A ``torch.nn.Module`` from observations, shape (n, ...), to actions, shape (n, action_dim), in eval
-            mode and with its normalisers inside.
-        example: Observations to trace it with. The ONNX file names its input ``obs`` and its output ``actions``; n is
-            free in both formats.
+            mode and with its normalisers inside. A recurrent one is called with the observations and its state, one
+            tensor after the other, and returns the actions and the next state.
+        example: Observations to trace it with: a tensor, the input ``obs``, or a mapping with a tensor for each input,
+            by name and in the order in which ``actor`` takes them.
         folder: Folder for the files.
         formats: ``"torchscript"``, ``"onnx"``.
+        state: Recurrent state by name, in the order in which ``actor`` takes it, as float tensors of shape (layers, n,
+            size). An episode starts with zeros.
 
     Returns:
-        The file of each format.
+        The file of each format. The ONNX file names its output ``actions``, and n is free. For a recurrent policy, the
+        ONNX file has an input ``<name>_in`` and an output ``<name>_out`` for each tensor of the state. The TorchScript
+        file keeps the state of one robot instead, so n is 1 there; its method ``reset`` starts an episode.
     """
     import torch
 
-    actor, example, paths = actor.cpu(), example.cpu(), {}
+    observations = dict(example) if isinstance(example, Mapping) else {"obs": example}
+    inputs = {name: tensor.cpu() for name, tensor in observations.items()}
+    actor, paths = actor.cpu(), {}
     with torch.no_grad():
         if "torchscript" in formats:
-            traced = torch.jit.trace(actor, example, check_trace=False)
-            paths["torchscript"] = write_whole(folder / "policy.pt", traced.save)
+            paths["torchscript"] = write_whole(folder / "policy.pt", _script(actor, inputs, state).save)
         if "onnx" in formats:
-
-            def write(path: str) -> None:
-                free = {"obs": {0: "n"}, "actions": {0: "n"}}
-                torch.onnx.export(
-                    actor,
-                    (example,),
-                    path,
-                    input_names=["obs"],
-                    output_names=["actions"],
-                    dynamic_axes=free,
-                    dynamo=False,  # the tracing exporter keeps n free in modules that read shapes
-                    opset_version=18,
-                )
-
-            paths["onnx"] = write_whole(folder / "policy.onnx", write)
+            before = {f"{name}_in": torch.zeros_like(tensor, device="cpu") for name, tensor in state.items()}
+            paths["onnx"] = write_whole(folder / "policy.onnx", partial(_write_onnx, actor, inputs, before))
     return paths
+
+
+def _script(actor: Any, inputs: Mapping[str, torch.Tensor], state: Mapping[str, torch.Tensor]) -> Any:
+    """Trace a policy. A recurrent one keeps the state of one robot in buffers."""
+    import torch
+
+    if not state:
+        return torch.jit.trace(actor, tuple(inputs.values()), check_trace=False)
+
+    class Robot(torch.nn.Module):
+        """The policy of one robot, with its state."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.actor = actor
+            for name, tensor in state.items():
+                self.register_buffer(name, torch.zeros_like(tensor[:, :1], device="cpu"))
+
+        def forward(self, *obs: Any) -> Any:
+            before = [getattr(self, name) for name in state]
+            actions, *after = self.actor(*obs, *before)
+            for old, new in zip(before, after, strict=True):
+                old.copy_(new)
+            return actions
+
+        def reset(self) -> Any:
+            return tuple(getattr(self, name).zero_() for name in state)  # a trace has to return a value
+
+    of_one = tuple(tensor[:1] for tensor in inputs.values())
+    robot = torch.jit.trace_module(Robot().eval(), {"forward": of_one, "reset": ()}, check_trace=False)
+    robot.reset()
+    return robot
+
+
+def _write_onnx(actor: Any, inputs: Mapping[str, torch.Tensor], state: Mapping[str, torch.Tensor], path: str) -> None:
+    """Write a policy with inputs and the state as further inputs and outputs. The number of rows n is free."""
+    import torch
+
+    outputs = ["actions", *(f"{name.removesuffix('_in')}_out" for name in state)]
+    rows = {**dict.fromkeys([*inputs, "actions"], 0), **dict.fromkeys([*state, *outputs[1:]], 1)}
+    torch.onnx.export(
+        actor,
+        (*inputs.values(), *state.values()),
+        path,
+        input_names=[*inputs, *state],
+        output_names=outputs,
+        dynamic_axes={name: {axis: "n"} for name, axis in rows.items()},
+        dynamo=False,  # the tracing exporter keeps n free in modules that read shapes
+        opset_version=18,
+    )
 
 
 GROUP = "policy"
@@ -75,47 +130,78 @@ EXPORT_TOLERANCE = 1e-5
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
     """Trace a policy on observations of the env and write it, for backends that have no ``export``.
 
+    The group ``policy`` is the input ``obs`` of the files. Other groups that the policy reads are further inputs, by
+    their names and in the order of the env.
+
     Raises:
-        RlnbError: The policy is not a feed-forward ``torch.nn.Module`` of the observation group ``policy``.
+        RlnbError: The policy is not a feed-forward ``torch.nn.Module``.
     """
     import torch
 
     if not isinstance(policy, torch.nn.Module):
         raise _untraceable(f"its load_policy returns {type(policy).__qualname__}, which is not a torch.nn.Module")
+    if unknown := set(formats) - FORMATS:
+        raise _untraceable(f"tracing writes {' and '.join(sorted(FORMATS))}, not {', '.join(sorted(unknown))}")
+    observations = _on_cpu(env.reset()[0])
+    policy = policy.eval().cpu()
+    with torch.no_grad():
+        first, second = policy(observations), policy(observations)
+        if not first.isfinite().all():
+            raise _untraceable("its actions for the first observations are not finite")
+        if not torch.equal(first, second):
+            raise _untraceable(
+                "it gives different actions for the same observations, so it keeps a state or samples. The export of "
+                "a recurrent policy calls rlnb.backend.export_module with state="
+            )
+        groups = [group for group in observations if _reads(policy, observations, group)]
+        examples = [observations[group] for group in groups]
+        for group, example in zip(groups, examples, strict=True):
+            if not isinstance(example, torch.Tensor):
+                raise _untraceable(f"the observation group {group!r} is a {type(example).__name__}, not one tensor")
 
-    class OfTensor(torch.nn.Module):
-        """The policy as a module that takes a tensor, as tracing needs, instead of Isaac Lab's dict."""
+        module = _of_tensors(policy, groups)
+        script = torch.jit.trace(module, tuple(examples), check_trace=False)
+        for change in (lambda obs: -obs, lambda obs: 10 * obs, lambda obs: obs[:1]):
+            others = [change(example) for example in examples]
+            if not torch.allclose(script(*others), module(*others), atol=EXPORT_TOLERANCE):
+                raise _untraceable("its computation depends on its observations in a way that a trace does not record")
+    inputs = {"obs" if name == GROUP else name: example for name, example in zip(groups, examples, strict=True)}
+    return export_module(module, inputs, folder, formats)
+
+
+def _of_tensors(policy: Policy, groups: Sequence[str]) -> Any:
+    """Return a policy as a module that takes a tensor for each group, as tracing needs, instead of Isaac Lab's dict."""
+    import torch
+
+    class OfTensors(torch.nn.Module):
+        """The policy."""
 
         def __init__(self) -> None:
             super().__init__()
             self.policy = policy
 
-        def forward(self, obs: Any) -> Any:
-            return self.policy({GROUP: obs})
+        def forward(self, *obs: Any) -> Any:
+            return self.policy(dict(zip(groups, obs, strict=True)))
 
-    if unknown := set(formats) - FORMATS:
-        raise _untraceable(f"tracing writes {' and '.join(sorted(FORMATS))}, not {', '.join(sorted(unknown))}")
-    observations = env.reset()[0]
-    if GROUP not in observations:
-        raise _untraceable(f"the observation groups are {', '.join(map(repr, observations))}, without {GROUP!r}")
-    example = observations[GROUP]
-    if not isinstance(example, torch.Tensor):
-        raise _untraceable(f"the observation group {GROUP!r} is a {type(example).__name__}, not one tensor")
-    module, example = OfTensor().eval().cpu(), example.cpu()
-    with torch.no_grad():
-        try:
-            first, second = module(example), module(example)
-        except KeyError as exc:
-            raise _untraceable(f"it also needs the observation group {exc}, not only {GROUP!r}") from exc
-        if not first.isfinite().all():
-            raise _untraceable("its actions for the first observations are not finite")
-        if not torch.equal(first, second):
-            raise _untraceable("it gives different actions for the same observations, so it keeps a state or samples")
-        script = torch.jit.trace(module, example, check_trace=False)
-        for other in (-example, 10 * example, example[:1]):
-            if not torch.allclose(script(other), module(other), atol=EXPORT_TOLERANCE):
-                raise _untraceable("its computation depends on its observations in a way that a trace does not record")
-    return export_module(module, example, folder, formats)
+    return OfTensors().eval()
+
+
+def _on_cpu(observations: Any) -> Any:
+    """Return observations, whose groups may be dicts of terms, on the CPU."""
+    if isinstance(observations, Mapping):
+        return {name: _on_cpu(value) for name, value in observations.items()}
+    return observations.cpu()
+
+
+def _reads(policy: Policy, observations: Mapping[str, torch.Tensor], group: str) -> bool:
+    """Return whether a policy needs an observation group: without it, the policy fails or acts differently."""
+    import torch
+
+    others = {name: value for name, value in observations.items() if name != group}
+    try:
+        return not torch.equal(policy(others), policy(observations))
+    except Exception:  # a policy that lacks a group may raise anything
+        return True
 
 
 def _untraceable(why: str) -> RlnbError:

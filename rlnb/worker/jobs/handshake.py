@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlnb.errors import RlnbError
 from rlnb.worker.jobs import network
@@ -19,12 +19,14 @@ The agents start together, but 64 ranks that import from NFS with a cold cache m
 """
 
 
-def join(device: str, within_s: float = WITHIN_S) -> None:
+def join(device: str, within_s: float = WITHIN_S, *, role: str = "") -> None:
     """Make the process group of all ranks, and sum a number with it on the training's own devices and network.
 
     Args:
-        device: Device of this rank, ``"cpu"`` or ``"cuda:N"``. Ranks on GPUs use nccl, and those on CPUs gloo.
+        device: Device of this rank, ``"cpu"`` or ``"cuda:N"``. Ranks on GPUs use nccl, and those on CPUs gloo. If roles
+            differ in their devices, all ranks use gloo.
         within_s: Time limit of each step, in seconds.
+        role: Role of this rank. Ranks of one role must have the same kind of device.
 
     Raises:
         RlnbError: A rank did not start, the ranks have different devices, or they cannot communicate.
@@ -32,17 +34,18 @@ def join(device: str, within_s: float = WITHIN_S) -> None:
     import torch.distributed as dist
 
     store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=within_s)))
-    hosts = meet(store, rank, world_size, device, within_s)
+    entries = meet(store, rank, world_size, device, within_s, role=role)
+    hosts = [entry.host for entry in entries]
     # The first limit is for the handshake only. From now on torch's own limits apply, for example while rank 0 saves.
     store.set_timeout(dist.default_pg_timeout)
-    backend: network.Backend = "nccl" if device.startswith("cuda") else "gloo"
+    backend: network.Backend = "gloo" if any(entry.kind == "cpu" for entry in entries) else "nccl"
 
     def connect() -> None:
         import torch
 
         bound = torch.device(device) if backend == "nccl" else None  # makes NCCL connect now, not in the first sum
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, device_id=bound)
-        total = torch.ones(1, device=device)
+        total = torch.ones(1, device=device if backend == "nccl" else "cpu")
         dist.all_reduce(total)
         if int(total) != world_size:  # waits for the GPU; a faulty link between GPUs may give a wrong sum
             raise RuntimeError(f"the sum over {world_size} ranks is {int(total)}")
@@ -80,8 +83,21 @@ def _ends(function: Callable[[], None], within_s: float) -> bool:
     return not thread.is_alive()
 
 
-def meet(store: Any, rank: int, world_size: int, device: str, within_s: float = WITHIN_S) -> tuple[str, ...]:
-    """Wait until all ranks have started; return their hosts.
+class Entry(NamedTuple):
+    """What a rank that has started tells the others."""
+
+    kind: str
+    """Kind of its device, ``"cpu"`` or ``"cuda"``."""
+    host: str
+    """Name of its host."""
+    role: str = ""
+    """Its role; empty if all ranks do the same."""
+
+
+def meet(
+    store: Any, rank: int, world_size: int, device: str, within_s: float = WITHIN_S, *, role: str = ""
+) -> tuple[Entry, ...]:
+    """Wait until all ranks have started; return what each of them has told.
 
     Args:
         store: A torch store that all ranks share.
@@ -89,39 +105,47 @@ def meet(store: Any, rank: int, world_size: int, device: str, within_s: float = 
         world_size: Number of ranks.
         device: Device of this rank.
         within_s: Time limit in seconds.
+        role: Role of this rank.
 
     Raises:
-        RlnbError: A rank did not start, or the ranks have different devices. The error names the ranks and, if
-            possible, their hosts.
+        RlnbError: A rank did not start, or the ranks of a role have different devices. The error names the ranks
+            and, if possible, their hosts.
     """
     import torch.distributed as dist
 
     board = dist.PrefixStore("rlnb", store)
-    board.set(f"here/{rank}", f"{device.partition(':')[0]} {socket.gethostname()}")
+    board.set(f"here/{rank}", f"{device.partition(':')[0]} {socket.gethostname()} {role}")
     try:
         board.wait([f"here/{other}" for other in range(world_size)], timedelta(seconds=within_s))
     except dist.DistStoreError as exc:
         raise RlnbError(_absent(board, world_size, within_s)) from exc
-    entries = {other: _entry(board, other) for other in range(world_size)}
-    hosts = {other: host for other, (_, host) in entries.items()}
-    on_cpu = [other for other, (kind, _) in entries.items() if kind == "cpu"]
-    if 0 < len(on_cpu) < world_size:
-        raise RlnbError(
-            f"{_names(on_cpu)} of {world_size} on {_hosts(hosts, on_cpu)} cannot use a GPU, but the other ranks can. "
-            "Use nodes with GPUs only (`rlnb doctor` on that host shows what its GPU lacks), or "
-            'device="cpu" for all ranks.'
-        )
-    return tuple(hosts.values())
+    entries = tuple(_entry(board, other) for other in range(world_size))
+    _refuse_mixed_devices(entries)
+    return entries
 
 
-def _entry(board: Any, rank: int) -> tuple[str, str]:
-    """Return the kind of device and the host of a rank that has started."""
-    kind, _, host = board.get(f"here/{rank}").decode().partition(" ")
-    return kind, host
+def _refuse_mixed_devices(entries: Sequence[Entry]) -> None:
+    """Raise an error if some ranks of a role have a GPU, and others have none."""
+    hosts = {rank: entry.host for rank, entry in enumerate(entries)}
+    for role in dict.fromkeys(entry.role for entry in entries):
+        members = [rank for rank, entry in enumerate(entries) if entry.role == role]
+        on_cpu = [rank for rank in members if entries[rank].kind == "cpu"]
+        if 0 < len(on_cpu) < len(members):
+            others = f"the other ranks of the role {role}" if role else "the other ranks"
+            raise RlnbError(
+                f"{_names(on_cpu)} of {len(entries)} on {_hosts(hosts, on_cpu)} cannot use a GPU, but {others} can. "
+                "Use nodes with GPUs only (`rlnb doctor` on that host shows what its GPU lacks), or "
+                'device="cpu" for all ranks.'
+            )
+
+
+def _entry(board: Any, rank: int) -> Entry:
+    """Return what a rank that has started has told."""
+    return Entry(*board.get(f"here/{rank}").decode().split(" "))
 
 
 def _absent(board: Any, world_size: int, within_s: float) -> str:
-    hosts = {rank: _entry(board, rank)[1] for rank in range(world_size) if board.check([f"here/{rank}"])}
+    hosts = {rank: _entry(board, rank).host for rank in range(world_size) if board.check([f"here/{rank}"])}
     absent = [rank for rank in range(world_size) if rank not in hosts]
     neighbours = [rank for rank in _neighbours(absent, world_size) if rank in hosts]
     where = (

@@ -32,7 +32,7 @@ class Origin:
         return path
 
     def check(self, first_iteration: int) -> None:
-        """Refuse a training that has ignored its checkpoint: it would start anew, and nobody would notice.
+        """Refuse a training that has ignored its checkpoint: it would start anew without a word.
 
         Args:
             first_iteration: Iteration at which the training starts, as its library says.

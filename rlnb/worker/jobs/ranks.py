@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rlnb.records.ranks import Ranks
+from rlnb.spec import Json
 from rlnb.worker.jobs import handshake
 
 DIGEST_ENVS = 64
@@ -42,7 +44,7 @@ class Clock:
 
 
 @contextlib.contextmanager
-def process_group(device: str, *, synchronised: bool = True, alone: bool = False) -> Iterator[Clock]:
+def process_group(device: str, *, synchronised: bool = True, alone: bool = False, role: str = "") -> Iterator[Clock]:
     """Make the process group of a training with several ranks; do nothing for a single rank.
 
     RL libraries make their own process group with nccl, which needs GPUs. This function makes it once, with gloo on a
@@ -52,6 +54,7 @@ def process_group(device: str, *, synchronised: bool = True, alone: bool = False
         device: Device of this rank.
         synchronised: False turns every ``all_reduce`` into a no-op: the negative control for the proof.
         alone: Whether a single rank has a process group too, to test nccl on one GPU.
+        role: Role of this rank; empty if all ranks do the same.
 
     Yields:
         A clock of the time that this rank spends in ``all_reduce``.
@@ -66,7 +69,7 @@ def process_group(device: str, *, synchronised: bool = True, alone: bool = False
     on_gpu = device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(device)
-    handshake.join(device)
+    handshake.join(device, role=role)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
     if not on_gpu:
         replaced.append((torch.cuda, "set_device", _done))
@@ -81,6 +84,34 @@ def process_group(device: str, *, synchronised: bool = True, alone: bool = False
         yield clock
     if dist.is_initialized():  # a library may have destroyed it
         dist.destroy_process_group()
+
+
+def group_of(roles: Sequence[str], devices: Sequence[str]) -> Any:
+    """Return the process group of the ranks that have this rank's role. Every rank has to call it.
+
+    Args:
+        roles: Role of each rank.
+        devices: Device of each rank.
+    """
+    import torch.distributed as dist
+
+    groups = {}
+    for role in dict.fromkeys(roles):  # every rank makes all groups, in the same order
+        members = [rank for rank, other in enumerate(roles) if other == role]
+        backend = "nccl" if devices[members[0]].startswith("cuda") else "gloo"
+        groups[role] = dist.new_group(members, backend=backend)
+    return groups[roles[dist.get_rank()]]
+
+
+def gather(entry: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Return the entry of each rank. Every rank has to call it. A single process gets its own entry."""
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
+        return [entry]
+    texts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(texts, json.dumps(entry))
+    return [json.loads(text) for text in texts]
 
 
 def _done(*_: object, **__: object) -> None:
@@ -114,13 +145,16 @@ class _Rank(NamedTuple):
     communication: float
 
 
-def compare(modules: Iterable[Any], observations: str, communication: float = math.nan) -> Ranks:
+def compare(
+    modules: Iterable[Any], observations: str, communication: float = math.nan, *, roles: Sequence[str] = ()
+) -> Ranks:
     """Return digests of all ranks: of the parameters and statistics that they learned, and of their observations.
 
     Args:
         modules: The trained ``torch.nn.Module`` objects of this rank.
         observations: Digest of this rank's first observations.
         communication: Share of the time that this rank spent in ``all_reduce``; NaN leaves it out.
+        roles: Role of each rank; empty if all ranks did the same.
     """
     import torch.distributed as dist
 
@@ -140,6 +174,7 @@ def compare(modules: Iterable[Any], observations: str, communication: float = ma
         buffers=tuple(rank.buffers for rank in ranks),
         observations=tuple(rank.observations for rank in ranks),
         communication=tuple(rank.communication for rank in ranks if not math.isnan(rank.communication)),
+        roles=tuple(roles),
     )
 
 

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.contracts import Backend
+from rlnb.contracts.libraries import Backend, Evaluating
 from rlnb.hooks.calls import observe, versions_of
 from rlnb.records.checkpoint_files import checkpoints_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.registration.library import Library
-from rlnb.spec import Json, Result
+from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks.agent_config import choice_of
-from rlnb.worker.assets import root as assets
-from rlnb.worker.assets.root import hashes
-from rlnb.worker.isaac import config
+from rlnb.tasks import config
+from rlnb.tasks.agent_config import horizon_of
 from rlnb.worker.isaac.device import torch_device
-from rlnb.worker.isaac.env import environment
-from rlnb.worker.jobs import ranks
+from rlnb.worker.jobs import no_simulator, ranks
 from rlnb.worker.jobs.checkpoints import saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import HOOK
-from rlnb.worker.jobs.resumed import spread_episodes
+from rlnb.worker.jobs.envs import Envs
+from rlnb.worker.jobs.exchange import exchange
 from rlnb.worker.jobs.retention import retention
 from rlnb.worker.jobs.tensors import vet_companions
-
-logger = logging.getLogger(__name__)
 
 
 def train(job_dir: Path) -> None:
@@ -49,71 +44,59 @@ def train(job_dir: Path) -> None:
         if library.simulator:
             digests = _train_in_simulator(job, library, ctx)
         else:
-            backend: Backend = plugins.load(library.backend)()
-            backend.train(None, dict(manifest.agent), ctx)
-            ctx.ended()
+            digests = _train_without_simulator(job, library, ctx)
     if ctx.rank == 0:
         _finish(job, library, digests)
 
 
 def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
-    from rlnb.worker.cameras.live import View
-    from rlnb.worker.flight.recorder import recording
     from rlnb.worker.isaac import isaaclab
-    from rlnb.worker.isaac.shortages import Shortages
 
-    manifest = job.manifest
-    root = isaaclab.start(manifest.asset_root)
-    ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", isaaclab.versions()
+    ctx.versions, ctx.plugins = isaaclab.versions(), versions_of(HOOK)
+    if ctx.has_env:
+        isaaclab.start(job.manifest.asset_root)
+    ctx.device = _device(job.manifest, ctx)
     with (
-        ranks.process_group(torch_device(manifest.resources.device), synchronised=ctx.synchronised) as clock,
-        environment(
-            manifest.task,
-            library,
-            module=job.module,
-            agent=choice_of(manifest),
-            seed=ctx.seed,
-            device=manifest.resources.device,
-            world_size=ctx.world_size,
-            manifest=manifest,
-            log_dir=ctx.log_dir,
-            deterministic=manifest.deterministic,
-        ) as (env, agent_cfg),
+        ranks.process_group(ctx.device, synchronised=ctx.synchronised, role=ctx.role) as clock,
+        contextlib.closing(Envs(job, library, ctx, ctx.device)) as envs,
     ):
-        ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
-        ctx.plugins = versions_of(HOOK)
-        ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
-        Shortages(isaaclab.task_env(env), job.folder.shortages(ctx.rank)).attach()
-        if ctx.rank == 0:
-            isaaclab.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
-            View(env, job.run).attach()
+        ctx.envs, env = envs, None
+        if ctx.has_env and not library.makes_env:
+            env = envs.make()
+        elif ctx.has_env:
+            envs.configure()
+        agent_cfg = exchange(ctx, envs.agent_cfg)
+        ctx.count_frames(horizon_of(config.snapshot(agent_cfg), library))
         backend: Backend = plugins.load(library.backend)()
-        if ctx.origin.checkpoint is not None:
-            spread_episodes(env, ctx.seed)
-        observations = ranks.watch_reset(env)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
-        with _filming(env, job, ctx), recording(env, job.folder.flight(ctx.rank), ctx.iteration_of):
+        with envs.recorders:
             modules = backend.train(env, agent_cfg, ctx)
             ctx.ended()
-        return ranks.compare(modules or (), observations(), clock.share)
+        roles = [role.name for role in ctx.roles]
+        return ranks.compare(modules or (), envs.observations(), clock.share, roles=roles)
 
 
-@contextlib.contextmanager
-def _filming(env: Any, job: OpenJob, ctx: Context) -> Iterator[None]:
-    """Film the training of the first rank, if its user wants films."""
-    from rlnb.worker.cameras.films import Films
-    from rlnb.worker.isaac import isaaclab
+def _train_without_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks | None:
+    """Train; return the digests of the ranks if the backend returns modules."""
+    ctx.device = no_simulator.device_of(job.manifest.resources.device)
+    ctx.versions = no_simulator.versions_of(library)
+    agent_cfg = no_simulator.agent_config_of(job.manifest, library)
+    ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
+    backend: Evaluating = plugins.load(library.backend)()
+    modules = backend.train(None, agent_cfg, ctx)
+    ctx.ended()
+    return ranks.compare(modules, "") if modules else None
 
-    if ctx.rank != 0 or job.manifest.film_every is None:
-        yield
-        return
-    films = Films(isaaclab.task_env(env), job.run.film, job.manifest.film_every, ctx.iteration_of)
-    films.attach()
-    try:
-        yield
-    finally:
-        films.close()
+
+def _device(manifest: Manifest, ctx: Context) -> str:
+    """Return the device of a rank. The ranks of a node that use a GPU take its GPUs in order."""
+    if not ctx.roles:
+        return torch_device(manifest.resources.device)
+    if ctx.roles[ctx.rank].cpu:
+        return "cpu"
+    before = ctx.roles[ctx.rank - ctx.local_rank : ctx.rank]
+    return torch_device(manifest.resources.device, sum(not role.cpu for role in before))
 
 
 def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from packaging.requirements import Requirement
-
 from rlnb import plugins
 from rlnb.spec import Task
+from rlnb.storage.installation import unmet
+from rlnb.tasks import config
 from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import (
     GENERIC,
@@ -22,9 +20,6 @@ from rlnb.tasks.card import (
     Asset,
     AssetRoot,
     CameraCard,
-    ConfigField,
-    Fields,
-    Kind,
     Selectors,
     TaskCard,
 )
@@ -32,7 +27,7 @@ from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import agents, config, isaaclab, kit, ovphysx, release
+from rlnb.worker.isaac import agents, isaaclab, kit, ovphysx, release
 from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
 from rlnb.worker.requests.sources import stamps
@@ -58,7 +53,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         gym_id=registered.gym_id,
         workflow=_workflow(env_cfg),
         num_envs=env_cfg.scene.num_envs,
-        fields=_fields(env_cfg),
+        fields=config.fields(env_cfg),
         success=source_in_config(registered, env_cfg),
         presets=selectors,
         cameras=_cameras(env_cfg),
@@ -88,16 +83,6 @@ def _without_unknown(task: Task, selectors: Selectors) -> Task:
     )
 
 
-def _fields(cfg: Any) -> Fields:
-    return {path: ConfigField(type=_kind(path, value), value=config.plain(value)) for path, value in config.leaves(cfg)}
-
-
-def _kind(path: str, value: Any) -> Kind:
-    kind = config.kind(value)
-    # Isaac Lab accepts any number as the weight of a reward term.
-    return "float" if kind == "int" and path.endswith(".weight") else kind
-
-
 def _workflow(env_cfg: Any) -> str:
     from isaaclab.envs import DirectMARLEnvCfg, ManagerBasedRLEnvCfg
 
@@ -125,10 +110,10 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
             origin = agents.origin_of(registered, library)
             own = agents.origin_of(registered, library, GENERIC)
             if origin is not None:
-                agent = _agent(task, registered, origin, _missing(library.requires))
+                agent = _agent(task, registered, origin, unmet(library.requires))
                 usual[name] = dataclasses.replace(agent, needs_choice=agents.needs_choice(registered, library, origin))
             if own is not None and own != origin:
-                generic[name] = _agent(task, registered, own, _missing(library.requires))
+                generic[name] = _agent(task, registered, own, unmet(library.requires))
     named = {}
     for name in agents.named_choices(registered):
         library = plugins.library(libraries_of(name, plugins.libraries())[0])
@@ -145,21 +130,7 @@ def _agent(
         agent_cfg = agents.load(task, registered, origin)
     except Exception as exc:  # an error in one agent config must not hide the task
         return dataclasses.replace(card, error=f"{type(exc).__name__}: {exc}"[:500])
-    return dataclasses.replace(card, fields=_fields(agent_cfg), takes_more=tuple(sorted(config.dicts(agent_cfg))))
-
-
-def _missing(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Return the requirements that this interpreter does not meet, with the installed versions."""
-    missing = []
-    for requirement in map(Requirement, requirements):
-        try:
-            version = importlib.metadata.version(requirement.name)
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(f"{requirement} (not installed)")
-        else:
-            if version not in requirement.specifier:
-                missing.append(f"{requirement} (installed: {version})")
-    return tuple(missing)
+    return dataclasses.replace(card, fields=config.fields(agent_cfg), takes_more=tuple(sorted(config.dicts(agent_cfg))))
 
 
 def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:

@@ -98,3 +98,9 @@ def test_a_rank_takes_the_gpu_of_its_number(files: Path, monkeypatch: pytest.Mon
     ]
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert [torch_device(name) for name in ("auto", "cuda", "cuda:2", "cpu")] == ["cuda:3", "cuda:3", "cuda:2", "cpu"]
+    assert [torch_device(name, 1) for name in ("auto", "cuda", "cuda:2", "cpu")] == [
+        "cuda:1",
+        "cuda:1",
+        "cuda:2",
+        "cpu",
+    ]

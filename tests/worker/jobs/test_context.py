@@ -177,3 +177,103 @@ def test_a_value_that_belongs_to_an_argument_or_to_rlnb_does_not_end_the_trainin
     context.agent_changes = lambda: {"algorithm.gamma": 0.99}
     with pytest.raises(rlnb.RlnbError, match=r"algorithm\.gamma=0\.9 is not possible"):
         context._changes()
+
+
+def with_frames(tmp_path: Path, options: TrainOptions | None = None) -> Context:
+    context = context_of(tmp_path, 1)
+    manifest = dataclasses.replace(context._manifest, max_frames=1000)
+    return Context(RunDir(tmp_path), context._job, manifest, options or TrainOptions())
+
+
+def test_a_training_ends_with_the_iteration_that_reaches_its_frames(tmp_path: Path) -> None:
+    context = with_frames(tmp_path)
+    context.num_envs = 16
+    context.count_frames(16)
+    assert context.max_iterations == 4, "3 iterations have 768 frames"
+    context.count_frames(1)
+    assert context.max_iterations == 63, "an off-policy library, whose iteration is one env step"
+    context.num_envs = 1000
+    context.count_frames(1)
+    assert context.max_iterations == 1
+    context.started(horizon=1, frames_per_step=1000.0, max_iterations=1)
+
+
+@pytest.mark.parametrize(("horizon", "num_envs"), [(None, 16), (0, 16), (16, 0)])
+def test_frames_that_cannot_be_counted_are_refused(tmp_path: Path, horizon: int | None, num_envs: int) -> None:
+    context = with_frames(tmp_path)
+    context.num_envs = num_envs
+    with pytest.raises(rlnb.RlnbError, match=r"max_frames=1000 cannot be counted in iterations\. Use max_iterations\."):
+        context.count_frames(horizon)
+
+
+def test_a_backend_that_ignores_the_frames_is_refused(tmp_path: Path) -> None:
+    context = with_frames(tmp_path)
+    context.num_envs = 16
+    context.count_frames(16)
+    with pytest.raises(
+        rlnb.RlnbError, match=r"takes 4 iterations of 16 env steps in 16 envs, but echo would train for 9"
+    ):
+        context.started(horizon=16, frames_per_step=256.0, max_iterations=9)
+    with pytest.raises(rlnb.RlnbError, match=r"takes 2 iterations of 32 env steps .* must name the env steps"):
+        context.started(horizon=32, frames_per_step=512.0, max_iterations=4)
+
+
+def test_a_resumed_training_keeps_the_iterations_that_were_counted_or_gets_new_ones(tmp_path: Path) -> None:
+    context = with_frames(tmp_path, TrainOptions(max_iterations=9))
+    context.count_frames(None)
+    assert context.max_iterations == 9
+    context.started(horizon=16, frames_per_step=256.0, max_iterations=9)
+
+
+LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
+
+
+def with_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int, *, simulator: bool = True) -> Context:
+    library = dataclasses.replace(plugins.library("echo"), simulator=simulator)
+    monkeypatch.setattr(plugins, "library", lambda name: library)
+    monkeypatch.setattr(plugins, "roles_of", lambda *_: (LEARNER, ACTOR, ACTOR))
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    return context_of(tmp_path, 3)
+
+
+def test_a_rank_knows_its_role_and_the_ranks_that_step_envs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [with_roles(tmp_path / str(rank), monkeypatch, rank) for rank in range(3)]
+    assert [ctx.role for ctx in ranks] == ["learner", "actor", "actor"]
+    assert [ctx.has_env for ctx in ranks] == [False, True, True]
+    assert [ctx.is_first_with_env for ctx in ranks] == [False, True, False]
+    assert {ctx.sharing for ctx in ranks} == {2}
+    assert not any(with_roles(tmp_path / "n", monkeypatch, rank, simulator=False).has_env for rank in (1,))
+
+
+def test_the_roles_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = with_roles(tmp_path, monkeypatch, 0)
+    context.num_envs, context.devices = 16, ("cuda:0", "cpu", "cpu")
+    context.started(horizon=1, frames_per_step=16.0, max_iterations=1)
+    record = files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
+    assert record["roles"] == ["learner", "actor", "actor"]
+    assert (record["num_envs"], record["devices"]) == (16, ["cuda:0", "cpu", "cpu"])
+
+
+def test_without_roles_every_rank_steps_envs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert started(tmp_path, "cpu", 1)["roles"] == []
+    context = context_of(tmp_path / "n", 1)
+    assert (context.role, context.group, context.has_env, context.sharing) == ("", None, False, 1), "echo has none"
+    context._library = plugins.library("rsl_rl")
+    context.world_size = 2
+    assert (context.has_env, context.is_first_with_env, context.sharing) == (True, True, 2)
+
+
+def test_without_a_simulator_there_is_no_env_to_make(tmp_path: Path) -> None:
+    context = context_of(tmp_path, 1)
+    for make in (context.make_env, context.env_factory):
+        with pytest.raises(rlnb.RlnbError, match=r"echo trains without a simulator, so it has no env to make\."):
+            make()
+
+
+def test_inputs_are_the_copies_in_the_folder_of_the_run(tmp_path: Path) -> None:
+    origins = {"teacher": "a-run/logs/model_7.pt", "demos": "/data/demos.npz"}
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", inputs=origins)
+    context = Context(RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train"), manifest, TrainOptions())
+    folder = tmp_path / "inputs"
+    assert context.inputs == {"teacher": folder / "teacher" / "model_7.pt", "demos": folder / "demos" / "demos.npz"}

@@ -121,4 +121,19 @@ def test_ranks_with_the_same_kind_of_device_get_their_hosts(store: Any) -> None:
     from rlnb.worker.jobs.handshake import meet
 
     store.set("rlnb/here/1", "cuda host-b")
-    assert meet(store, 0, 2, "cuda:0", WITHIN_S) == (socket.gethostname(), "host-b")
+    entries = meet(store, 0, 2, "cuda:0", WITHIN_S)
+    assert [entry.host for entry in entries] == [socket.gethostname(), "host-b"]
+
+
+def test_only_ranks_of_one_role_must_have_the_same_kind_of_device(store: Any) -> None:
+    from rlnb.worker.jobs.handshake import meet
+
+    for rank, entry in {1: "cpu host-b actor", 2: "cpu host-b actor"}.items():
+        store.set(f"rlnb/here/{rank}", entry)
+    entries = meet(store, 0, 3, "cuda:0", WITHIN_S, role="learner")
+    assert [(entry.kind, entry.role) for entry in entries] == [("cuda", "learner"), ("cpu", "actor"), ("cpu", "actor")]
+    store.set("rlnb/here/2", "cuda host-c actor")
+    with pytest.raises(
+        RlnbError, match=r"Rank 1 of 3 on host-b cannot use a GPU, but the other ranks of the role actor"
+    ):
+        meet(store, 0, 3, "cuda:0", WITHIN_S, role="learner")

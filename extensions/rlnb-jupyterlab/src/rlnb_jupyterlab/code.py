@@ -29,6 +29,7 @@ class Form:
     """Name of the library; empty for the task's default."""
     num_envs: int | None = None
     max_iterations: int | None = None
+    max_frames: int | None = None
     seed: int | None = 42
     deterministic: bool = False
     device: str = "auto"
@@ -140,6 +141,7 @@ def form_of(manifest: Manifest) -> Form:
         library=manifest.library,
         num_envs=task.num_envs,
         max_iterations=manifest.max_iterations,
+        max_frames=manifest.max_frames,
         seed=manifest.seed,
         deterministic=manifest.deterministic,
         device=resources.device,

@@ -201,7 +201,7 @@ def _evaluations(run: rlnb.Run) -> Iterator[EvaluationDetail]:
         return
     for evaluation in run.evaluations:
         rows = [[str(cell) for cell in cells] for cells in evaluation.rows()]
-        yield EvaluationDetail(title=text(evaluation.checkpoint), rows=rows)
+        yield EvaluationDetail(title=text(evaluation.checkpoint or evaluation.title), rows=rows)
 
 
 def _size(path: Path) -> int:

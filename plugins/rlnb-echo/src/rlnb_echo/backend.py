@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
-from rlnb import RlnbError
-from rlnb.backend import TrainContext, write_whole
+from rlnb.backend import EvaluationResult, TrainContext, write_whole
 from rlnb_echo.event_file import EventFile
 from rlnb_echo.options import Options
 
@@ -31,31 +30,12 @@ class Checkpoint(TypedDict):
 
     iteration: int
     level: float
-
-
-class EvaluationOptions(TypedDict):
-    """The evaluation options that this library reads."""
-
-    episodes: int
-    seed: int
-    checkpoint: str
-
-
-class Episodes(TypedDict):
-    """The record of an evaluation; each list has one value per episode."""
-
-    episodes: int
-    returns: list[float]
-    lengths: list[int]
-    timeouts: list[bool]
-    successes: list[bool]
-    num_envs: int
-    seed: int
-    checkpoint: str
+    start: float
+    """Level before the first iteration."""
 
 
 class Echo:
-    """The :class:`rlnb.backend.Backend` of the echo library."""
+    """The :class:`rlnb.backend.Evaluating` backend of the echo library."""
 
     def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
         """Log a curve that rises to the goal, and write a checkpoint every five iterations."""
@@ -65,9 +45,10 @@ class Echo:
         if options.fork:
             subprocess.Popen([sys.executable, "-c", FORK], start_new_session=True)
         total = ctx.max_iterations or ITERATIONS
-        first = _read(ctx.checkpoint)["iteration"] + 1 if ctx.checkpoint else 0
-        if ctx.init_from is not None:
-            _read(ctx.init_from)  # the curve is a formula, so there are no weights to start from
+        first, start = 0, _read(ctx.init_from)["level"] if ctx.init_from else 0.0
+        if ctx.checkpoint:
+            earlier = _read(ctx.checkpoint)
+            first, start = earlier["iteration"] + 1, earlier["start"]
         ctx.started(
             horizon=HORIZON,
             frames_per_step=HORIZON * NUM_ENVS,
@@ -77,41 +58,31 @@ class Echo:
         )
         events = EventFile(ctx.log_dir) if ctx.rank == 0 else None
         for iteration in range(first, total):
-            scalars = _iterate(iteration, total, options, ctx.seed)
+            level = _level(iteration, total, start)
+            scalars = _iterate(iteration, total, level, options, ctx.seed)
             if events is None:
                 continue
             events.add(iteration, scalars)
-            checkpoint: Checkpoint = {"iteration": iteration, "level": _level(iteration, total)}
+            checkpoint: Checkpoint = {"iteration": iteration, "level": level, "start": start}
             if iteration % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 or iteration == total - 1:
                 _write(ctx.log_dir, checkpoint)
             ctx.iteration_finished(partial(_save, events, ctx.log_dir, checkpoint))
         if events is not None:
             events.close()
 
-    def evaluate(self, checkpoint: Path, options: EvaluationOptions) -> Episodes:
+    def evaluate(self, agent_cfg: Mapping[str, Any], checkpoint: Path, *, episodes: int, **_: Any) -> EvaluationResult:
         """Return made-up episodes that succeed more often the later the checkpoint's iteration is."""
         level = _read(checkpoint)["level"]
-        episodes = options["episodes"]
         successes = [index < round(level * episodes) for index in range(episodes)]
-        return {
-            "episodes": episodes,
-            "returns": [level + 0.01 * math.sin(index) for index in range(episodes)],
-            "lengths": [100] * episodes,
-            "timeouts": successes,
-            "successes": successes,
-            "num_envs": NUM_ENVS,
-            "seed": options["seed"],
-            "checkpoint": options["checkpoint"],
-        }
-
-    def load_policy(self, *_: Any, **__: Any) -> Any:
-        """Refuse: there is no policy."""
-        raise RlnbError("The echo library has no policy.")
-
-    export = load_policy
+        return EvaluationResult(
+            returns=[level + 0.01 * math.sin(index) for index in range(episodes)],
+            lengths=[100] * episodes,
+            timeouts=successes,
+            successes=successes,
+        )
 
 
-def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[str, float]:
+def _iterate(iteration: int, total: int, level: float, options: Options, seed: int) -> dict[str, float]:
     """Sleep, hang or crash as the options say; return the iteration's scalars by tag."""
     time.sleep(options.iteration_s)
     if iteration == options.hang_at:
@@ -120,7 +91,6 @@ def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[st
         raise RuntimeError(f"echo crashes at iteration {iteration}, as its agent option crash_at requests")
     noise = random.random() if options.noise_from is not None and iteration >= options.noise_from else 0.0
     noise += iteration == options.peak
-    level = _level(iteration, total)
     print(f"iteration {iteration} of {total}, pid {os.getpid()}", flush=True)
     return {
         "Train/mean_reward": options.goal * level + 0.01 * math.sin(seed + iteration) + noise,
@@ -130,9 +100,9 @@ def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[st
     }
 
 
-def _level(iteration: int, total: int) -> float:
-    """Return the level of the curve after an iteration, from 0 to 1."""
-    return 1.0 - math.exp(-3.0 * (iteration + 1) / total)
+def _level(iteration: int, total: int, start: float) -> float:
+    """Return the level of the curve after an iteration, from ``start`` to 1."""
+    return 1.0 - (1.0 - start) * math.exp(-3.0 * (iteration + 1) / total)
 
 
 def _save(events: EventFile, folder: Path, checkpoint: Checkpoint) -> None:
@@ -148,5 +118,6 @@ def _write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def _read(path: Path) -> Checkpoint:
-    checkpoint: Checkpoint = json.loads(path.read_text())
-    return checkpoint
+    values = json.loads(path.read_text())
+    # rlnb 0.1 wrote no start
+    return {"iteration": values["iteration"], "level": values["level"], "start": values.get("start", 0.0)}

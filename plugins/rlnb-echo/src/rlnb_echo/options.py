@@ -34,3 +34,8 @@ class Options:
         """Return the options from an agent config; other values in it are ignored."""
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in agent_cfg.items() if name in names})
+
+
+def defaults() -> dict[str, Any]:
+    """Return the agent config of echo, the :attr:`rlnb.Library.default_agent`."""
+    return dataclasses.asdict(Options())

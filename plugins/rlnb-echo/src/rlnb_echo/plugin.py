@@ -5,6 +5,9 @@ from rlnb import Library, Task, hookimpl
 ECHO = Library(
     name="echo",
     backend="rlnb_echo.backend:Echo",
+    default_agent="rlnb_echo.options:defaults",
+    requires=("tensorboard",),
+    distributed=True,
     checkpoint_glob="model_*.json",
     checkpoint_pattern=r"model_(\d+)\.json$",
     saves_when_stopped=True,

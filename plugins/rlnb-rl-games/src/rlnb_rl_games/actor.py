@@ -31,7 +31,7 @@ class Actor(torch.nn.Module):
                 "Only feed-forward policies with continuous actions and a single observation tensor can be exported."
             )
         model = player.model.eval()
-        self._normaliser = _Normaliser(model.running_mean_std) if model.normalize_input else torch.nn.Identity()
+        self._normaliser = Normaliser(model.running_mean_std) if model.normalize_input else torch.nn.Identity()
         self._network = model.a2c_network
         self._rescale = bool(player.clip_actions)
         self._clip = float(settings.get("clip_actions", math.inf))
@@ -51,7 +51,7 @@ class Actor(torch.nn.Module):
         return mean.clamp(-self._clip, self._clip)
 
 
-class _Normaliser(torch.nn.Module):
+class Normaliser(torch.nn.Module):
     """Traceable copy of RL-Games' observation normaliser, which is a scripted module and cannot be traced.
 
     ``rl_games.algos_torch.running_mean_std.RunningMeanStd`` has the formula: (x - mean) / sqrt(var + epsilon), clipped

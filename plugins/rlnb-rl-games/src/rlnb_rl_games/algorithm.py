@@ -26,9 +26,8 @@ class Observer(IsaacAlgoObserver):
     def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
         """Log episode terms over frames; RL-Games logs them over epochs, and everything else over frames."""
         super().after_print_stats(frame, frame, total_time)
-        sigmas = self.algo.experience_buffer.tensor_dict.get("sigmas")
-        if sigmas is not None:
-            self.writer.add_scalar("info/action_std", sigmas.mean().item(), frame)
+        for tag, value in self.algo.values().items():
+            self.writer.add_scalar(tag, value, frame)
 
 
 class _Recorded(A2CBase):
@@ -63,6 +62,11 @@ class _Recorded(A2CBase):
     def modules(self) -> list[torch.nn.Module]:
         """The trained modules, normalisers included."""
         return [self.model, self.central_value_net.model] if self.has_central_value else [self.model]
+
+    def values(self) -> dict[str, float]:
+        """Return what RL-Games does not log: the mean standard deviation of the actions."""
+        sigmas = self.experience_buffer.tensor_dict.get("sigmas")
+        return {} if sigmas is None else {"info/action_std": sigmas.mean().item()}
 
     def train(self) -> Any:
         """Train to the last epoch."""

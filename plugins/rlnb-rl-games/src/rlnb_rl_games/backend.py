@@ -21,13 +21,18 @@ from rlnb_rl_games import compiling, minibatches, weights
 from rlnb_rl_games.actor import Actor
 from rlnb_rl_games.algorithm import ALGORITHMS, ContinuousPpo, DiscretePpo, Observer
 from rlnb_rl_games.config import AgentConfig, EnvSettings, Params
+from rlnb_rl_games.sac import Sac
+from rlnb_rl_games.sac_actor import SacActor, SacPolicy
+
+SAC = "sac"
+"""Name of RL-Games' SAC in agent configs."""
 
 
 class RlGames:
     """The :class:`rlnb.backend.Backend` of RL-Games."""
 
     def train(self, env: Any, agent_cfg: AgentConfig, ctx: TrainContext) -> Sequence[torch.nn.Module]:
-        """Train with RL-Games' own PPO; resume if a checkpoint is given."""
+        """Train with RL-Games' own PPO or SAC; resume if a checkpoint is given."""
         wrapper = _prepare(env, agent_cfg, ctx.device)
         params = agent_cfg["params"]
         task_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
@@ -60,7 +65,11 @@ class RlGames:
         deterministic: bool = True,
     ) -> Policy:
         """Return the checkpoint's policy, observation normaliser included."""
-        return _Policy(_player(env, agent_cfg, checkpoint, device, trust), agent_cfg, deterministic)
+        player = _player(env, agent_cfg, checkpoint, device, trust)
+        if _is_sac(agent_cfg):
+            actor = SacActor(player, agent_cfg, checkpoint, device)
+            return SacPolicy(actor, _Observations(agent_cfg), deterministic)
+        return _Policy(player, agent_cfg, deterministic)
 
     def export(
         self,
@@ -75,26 +84,28 @@ class RlGames:
     ) -> Mapping[str, Path]:
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, clipped actions out."""
         player = _player(env, agent_cfg, checkpoint, device, trust)
-        return export_module(Actor(player, agent_cfg), _Observations(agent_cfg)(env.reset()[0]), folder, formats)
+        actor = SacActor(player, agent_cfg, checkpoint, device) if _is_sac(agent_cfg) else Actor(player, agent_cfg)
+        return export_module(actor, _Observations(agent_cfg)(env.reset()[0]), folder, formats)
 
 
 class _Builder:
     """Builds the algorithm for RL-Games' runner, and turns it into one of the ranks."""
 
-    algorithm: ContinuousPpo | DiscretePpo
+    algorithm: ContinuousPpo | DiscretePpo | Sac
 
     def __init__(self, params: Params, num_envs: int, ctx: TrainContext) -> None:
         self._params, self._num_envs, self._ctx = params, num_envs, ctx
 
-    def __call__(self, **arguments: Any) -> ContinuousPpo | DiscretePpo:
-        self.algorithm = ALGORITHMS[self._params["algo"]["name"]](**arguments)
+    def __call__(self, **arguments: Any) -> ContinuousPpo | DiscretePpo | Sac:
+        name = self._params["algo"]["name"]
+        self.algorithm = Sac(**arguments) if name == SAC else ALGORITHMS[name](**arguments)
         self.algorithm.join(self._ctx, self._report_start)
         return self.algorithm
 
     def _report_start(self, epochs: int) -> None:
         settings = self._params["config"]
         self._ctx.started(
-            horizon=settings["horizon_length"],
+            horizon=settings["num_steps_per_episode" if self._params["algo"]["name"] == SAC else "horizon_length"],
             frames_per_step=1.0,
             first_iteration=epochs,
             max_iterations=settings["max_epochs"],
@@ -145,13 +156,29 @@ def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrap
     """Adapt the agent config to this env and device, and wrap the env."""
     params = agent_cfg["params"]
     name, settings = params["algo"]["name"], params["config"]
-    if name not in ALGORITHMS:
-        raise RlnbError(f"params.algo.name={name!r} is not one of {', '.join(ALGORITHMS)}.")
+    if name not in (*ALGORITHMS, SAC):
+        raise RlnbError(f"params.algo.name={name!r} is not one of {', '.join((*ALGORITHMS, SAC))}.")
+    if name == SAC:
+        _refuse_unbounded(params.get("env", {}))
     settings["device"] = settings["device_name"] = device
     compiling.set_default(settings, device)
     wrapper = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
     settings["num_actors"] = wrapper.num_envs
     return wrapper
+
+
+def _is_sac(agent_cfg: AgentConfig) -> bool:
+    return agent_cfg["params"]["algo"]["name"] == SAC
+
+
+def _refuse_unbounded(settings: EnvSettings) -> None:
+    """Refuse settings of the env's wrapper that RL-Games' SAC cannot use."""
+    if not math.isfinite(settings.get("clip_actions", math.inf)):
+        raise RlnbError(
+            "SAC scales its actions to params.env.clip_actions, which is not set. Set it to 1.0, for example."
+        )
+    if not settings.get("concate_obs_groups", True):
+        raise RlnbError("SAC takes a single observation tensor. Set params.env.concate_obs_groups to true.")
 
 
 def _set_up_rank(params: Params, ctx: TrainContext) -> None:
@@ -194,5 +221,6 @@ def _player(env: Any, agent_cfg: AgentConfig, checkpoint: Path, device: str, tru
     runner = _new_runner()
     runner.load(agent_cfg)
     player = runner.create_player()
-    player.set_weights(weights.read(checkpoint, device))
+    if not _is_sac(agent_cfg):
+        player.set_weights(weights.read(checkpoint, device))
     return player

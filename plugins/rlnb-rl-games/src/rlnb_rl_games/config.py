@@ -49,6 +49,7 @@ class Settings(TypedDict, total=False):
     """Settings of the training."""
 
     horizon_length: int
+    num_steps_per_episode: int
     minibatch_size: int
     seq_length: int
     central_value_config: CentralValue | None

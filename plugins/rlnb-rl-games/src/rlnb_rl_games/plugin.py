@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 import rlnb
@@ -9,6 +10,8 @@ from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
 
 SET = ("num_actors", "multi_gpu", "train_dir", "full_experiment_name", "env_info")
 """Values of ``params.config`` that the backend sets."""
+BUFFER = ".replay_buffer.npz"
+"""End of the name of the file beside a checkpoint that holds its replay buffer."""
 SIZES = ("minibatch_size", "central_value_config.minibatch_size")
 """Values of ``params.config`` that have to divide the frames of a rank's iteration."""
 
@@ -52,10 +55,29 @@ RL_GAMES = Library(
     exports=("torchscript", "onnx"),
 )
 
+SAC = dataclasses.replace(
+    RL_GAMES,
+    name="rl_games_sac",
+    agent_key="rl_games_sac_cfg_entry_point",
+    default_agent="rlnb_rl_games:sac.yaml",
+    distributed=False,
+    logged_at_end=True,
+    horizon_key="num_steps_per_episode",
+    adapted=(),
+    checkpoint_companions=(f"{{stem}}{BUFFER}",),
+    metrics={
+        **{name: tag for name, tag in RL_GAMES.metrics.items() if name not in ("value_loss", "action_std")},
+        "critic_loss": "losses/critic_loss",
+        "temperature": "info/alpha",
+        "buffer_size": "info/buffer_size",
+    },
+)
+"""RL-Games' SAC, which has agent configs of its own."""
+
 
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [RL_GAMES]
+    return [RL_GAMES, SAC]
 
 
 @hookimpl

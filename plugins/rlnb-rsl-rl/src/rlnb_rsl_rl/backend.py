@@ -17,9 +17,8 @@ from rsl_rl.utils.log_writer import LogWriter
 from tensordict import TensorDict
 from torch.utils.tensorboard import SummaryWriter
 
-from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
-from rlnb_rsl_rl import export, weights
+from rlnb_rsl_rl import export, teacher, weights
 
 FLUSH_S = 0.5
 """Seconds between flushes of the event file. RSL-RL's own writer flushes every 10 s, too late for a live curve."""
@@ -56,6 +55,8 @@ class RslRl:
             agent_cfg.max_iterations = ctx.max_iterations
         agent_cfg.logger = {"class_name": f"{__name__}:EventWriter"}
         runner, wrapper = _runner(env, agent_cfg, ctx.device, ctx)
+        if isinstance(runner, DistillationRunner):
+            teacher.attach(runner, env, ctx)
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
             infos = runner.load(str(ctx.checkpoint), map_location=ctx.device)
@@ -66,9 +67,7 @@ class RslRl:
             runner.current_learning_iteration += 1
         elif ctx.init_from is not None:
             vet_checkpoint(ctx.init_from, ctx.trust)
-            weights.start_from(runner, ctx.init_from, ctx.device, trust=ctx.trust)
-        elif isinstance(runner, DistillationRunner):
-            raise RlnbError("The distillation has no teacher. Use init_from= with the teacher's run.")
+            weights.start_from(runner, ctx.init_from, ctx.device)
         first = runner.current_learning_iteration
         horizon = agent_cfg.num_steps_per_env
         ctx.started(

@@ -1,6 +1,6 @@
 """The description of RSL-RL for rlnb, which does not import RSL-RL."""
 
-from rlnb import Library, hookimpl
+from rlnb import Input, Library, hookimpl
 
 RSL_RL = Library(
     name="rsl_rl",
@@ -15,7 +15,9 @@ RSL_RL = Library(
         "device": "device",
         **dict.fromkeys(("logger", "experiment_name", "run_name", "resume", "load_run", "load_checkpoint"), ""),
         **dict.fromkeys(("wandb_project", "neptune_project"), ""),
+        **dict.fromkeys(("teacher.hidden_dims", "teacher.activation", "teacher.obs_normalization"), ""),
     },
+    inputs={"teacher": Input(kind="policy", agent={"class_name": "DistillationRunner"})},
     former_names={
         "policy.actor_hidden_dims": ("actor.hidden_dims",),
         "policy.critic_hidden_dims": ("critic.hidden_dims",),

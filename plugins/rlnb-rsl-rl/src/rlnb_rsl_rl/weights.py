@@ -1,4 +1,4 @@
-"""Loads the weights of a checkpoint: PPO has an actor and a critic, distillation has a student and a teacher.
+"""Loads the weights of a checkpoint: PPO has an actor and a critic, distillation has a student.
 
 An algorithm of RSL-RL silently ignores the parts of a checkpoint that it does not use.
 """
@@ -15,24 +15,28 @@ from rsl_rl.runners import OnPolicyRunner
 from rlnb import RlnbError
 
 
-def start_from(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
-    """Load the weights of another run: for a distillation, an actor as its teacher, or a teacher and a student.
+def start_from(runner: OnPolicyRunner, checkpoint: Path, device: str) -> None:
+    """Load the weights of another run of the same algorithm.
+
+    Args:
+        runner: Runner whose weights to set.
+        checkpoint: File that ``vet_checkpoint`` has accepted.
+        device: ``"cpu"`` or ``"cuda:N"``.
+
+    Raises:
+        RlnbError: The checkpoint is from another algorithm.
+    """
+    _load(runner, checkpoint, device, {"actor": True, "critic": True, "student": True})
+
+
+def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
+    """Load the weights of the policy, an actor or a student.
 
     Args:
         runner: Runner whose weights to set.
         checkpoint: File that ``vet_checkpoint`` has accepted.
         device: ``"cpu"`` or ``"cuda:N"``.
         trust: Whether the checkpoint may contain more than weights.
-
-    Raises:
-        RlnbError: The checkpoint is from another algorithm.
-    """
-    student = "student_state_dict" in torch.load(checkpoint, map_location="cpu", weights_only=not trust)
-    _load(runner, checkpoint, device, {"actor": True, "critic": True, "student": student, "teacher": True})
-
-
-def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
-    """Load the weights of the policy, an actor or a student. The arguments are those of :func:`start_from`.
 
     Raises:
         RlnbError: The checkpoint is from another algorithm, or its weights did not reach the policy.

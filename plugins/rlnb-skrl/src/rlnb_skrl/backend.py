@@ -15,12 +15,14 @@ from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, u
 
 from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
+from rlnb_skrl import off_policy
 from rlnb_skrl.actor import Actor
+from rlnb_skrl.bounded import BoundedActions, clipping_of
 from rlnb_skrl.part import parts
 from rlnb_skrl.record import Recorder
 
 HORIZON = 32
-"""Timesteps per iteration for an off-policy agent, which has no ``rollouts``."""
+"""Timesteps per iteration of an off-policy agent whose config has ``write_interval: auto``."""
 MULTI_AGENT = ("IPPO", "MAPPO")
 """Names of skrl's multi-agent algorithms in agent configs."""
 CHECKPOINTS = 10
@@ -59,6 +61,8 @@ class OneAgent:
 class Skrl:
     """The :class:`rlnb.backend.Backend` for skrl."""
 
+    has_replay: bool = True
+    """Whether the backend trains algorithms with a replay buffer."""
     recorder: type[Recorder] = Recorder
     policy: type[OneAgent] = OneAgent
 
@@ -68,10 +72,10 @@ class Skrl:
         agent_cfg["seed"] = ctx.seed
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
-        _refuse_early_stops(agent_cfg, ctx)
+        _refuse_several_ranks(agent_cfg, ctx)
         runner, wrapper = self._runner(env, agent_cfg, ctx.device, ctx.seed)
         num_envs = wrapper.num_envs * ctx.world_size
-        recorder = self.recorder(runner.agent, horizon, num_envs)
+        recorder = self._recorder(agent_cfg)(runner.agent, horizon, num_envs)
         recorder.pool_statistics(ctx)
         first = _load(runner, recorder, ctx)
         if ctx.checkpoint is not None:
@@ -95,6 +99,8 @@ class Skrl:
         self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
     ) -> Policy:
         """Return the checkpoint's policy, observation preprocessor included."""
+        if off_policy.is_off_policy(agent_cfg):
+            off_policy.act_as_learned(agent_cfg, deterministic)
         runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
         return (_Policies if _several(env) else self.policy)(runner.agent, wrapper, deterministic)
 
@@ -119,7 +125,7 @@ class Skrl:
         for part in parts(runner.agent):
             part_folder = folder / part.name
             part_folder.mkdir(exist_ok=True)
-            files = export_module(Actor(part), part.of(observations), part_folder, formats)
+            files = export_module(Actor(part, clipping_of(runner.agent)), part.of(observations), part_folder, formats)
             paths.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
         return paths
 
@@ -129,6 +135,8 @@ class Skrl:
         # skrl's env wrapper reseeds the env with this key at its first reset; skrl's runner sets the key too late.
         skrl.config.torch.key = seed
         wrapper = SkrlVecEnvWrapper(env, ml_framework="torch")
+        if off_policy.is_off_policy(agent_cfg):
+            wrapper = BoundedActions(wrapper)
         return Runner(wrapper, agent_cfg), wrapper
 
     def load(self, agent: Any, checkpoint: Path) -> None:
@@ -144,14 +152,23 @@ class Skrl:
                 f"agent.class {algorithm!r} is not an algorithm for {agents}. "
                 f"{names} are for several agents; all others are for one agent."
             )
+        if off_policy.is_off_policy(agent_cfg):
+            if not self.has_replay:
+                raise RlnbError(f'{algorithm} does not train in JAX. Use library="skrl_{algorithm.lower()}".')
+            off_policy.set_memory_size(agent_cfg, env.unwrapped.num_envs)
         agent_cfg["seed"] = seed
         agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
         return self.runner(env, agent_cfg, device, seed)
+
+    def _recorder(self, agent_cfg: Any) -> type[Recorder]:
+        return off_policy.OffPolicyRecorder if off_policy.is_off_policy(agent_cfg) else self.recorder
 
     def _restored(self, env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> tuple[Any, Any]:
         vet_checkpoint(checkpoint, trust)
         # Otherwise skrl creates a folder for events and checkpoints in the working directory.
         agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
+        if off_policy.is_off_policy(agent_cfg):
+            agent_cfg["memory"]["memory_size"] = 1  # rollouts need no replay buffer
         runner, wrapper = self._runner(env, agent_cfg, device, int(agent_cfg["seed"]))
         self.load(runner.agent, checkpoint)
         runner.agent.enable_training_mode(False, apply_to_models=True)
@@ -178,7 +195,8 @@ class _Policies(OneAgent):
 def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
     """Write this training's length and folder into the agent config; return timesteps per iteration and in total."""
     agent, trainer = agent_cfg["agent"], agent_cfg["trainer"]
-    horizon = int(agent.get("rollouts", HORIZON))
+    interval = agent["experiment"].get("write_interval")
+    horizon = int(agent.get("rollouts", interval if isinstance(interval, int) else HORIZON))
     if ctx.max_iterations is not None:
         trainer["timesteps"] = ctx.max_iterations * horizon
     timesteps = int(trainer["timesteps"])
@@ -188,8 +206,11 @@ def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
     return horizon, timesteps
 
 
-def _refuse_early_stops(agent_cfg: Any, ctx: TrainContext) -> None:
-    """With several ranks, refuse an agent config that may stop learning in the middle of an iteration."""
+def _refuse_several_ranks(agent_cfg: Any, ctx: TrainContext) -> None:
+    """With several ranks, refuse an agent config that cannot learn on them."""
+    if ctx.world_size > 1 and off_policy.is_off_policy(agent_cfg):
+        # skrl does not synchronise the temperature, and only rank 0 writes its replay buffer.
+        raise RlnbError(f"{agent_cfg['agent']['class']} trains in one process. Use nproc_per_node=1.")
     if ctx.world_size > 1 and agent_cfg["agent"].get("kl_threshold"):
         raise RlnbError(
             "agent.kl_threshold can stop the learning of one rank while the other ranks wait for it. "
@@ -202,7 +223,8 @@ def _load(runner: Any, recorder: Recorder, ctx: TrainContext) -> int:
     if ctx.checkpoint is not None:
         vet_checkpoint(ctx.checkpoint, ctx.trust)
         runner.agent.load(str(ctx.checkpoint))
-        ctx.resumed(runner.agent.save)
+        recorder.load_companions(ctx.checkpoint)
+        ctx.resumed(recorder.save)
         recorder.start_at(recorder.progress.timestep)
         return recorder.progress.timestep
     if ctx.init_from is not None:

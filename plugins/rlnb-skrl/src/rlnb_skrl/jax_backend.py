@@ -43,6 +43,7 @@ def _array(tensor: torch.Tensor | None) -> jax.Array | None:
 class SkrlJax(Skrl):
     """The :class:`rlnb.backend.Backend` of skrl with JAX."""
 
+    has_replay = False
     recorder = JaxRecorder
     policy = _Policy
 

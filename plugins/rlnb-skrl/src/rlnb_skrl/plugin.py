@@ -8,6 +8,14 @@ from collections.abc import Iterator, Mapping
 import rlnb
 from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
 
+BUFFER = ".replay_buffer.npz"
+"""End of the name of the file beside a checkpoint that holds its replay buffer."""
+ITERATION = "agent.experiment.write_interval"
+"""Number of timesteps in an iteration of an off-policy algorithm."""
+SHORTEST = 2
+"""Fewest timesteps of an iteration, because skrl writes nothing after the first timestep."""
+CLASS = "agent.class"
+"""Name of the algorithm."""
 INTERVAL = "agent.experiment.checkpoint_interval"
 """Number of timesteps between checkpoints, whose default the backend rounds to whole iterations."""
 
@@ -33,6 +41,7 @@ SKRL = Library(
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
     checkpoint_unit="timestep",
+    checkpoint_companions=(f"{{stem}}{BUFFER}",),
     saves_when_stopped=True,
     metrics={
         "reward": "Reward / Total reward (mean)",
@@ -73,17 +82,42 @@ MULTI_AGENT = [
 ]
 """skrl's multi-agent algorithms, each with the agent config that Isaac Lab's tasks register for it."""
 
+OFF_POLICY = [
+    dataclasses.replace(
+        SKRL,
+        name=f"skrl_{algorithm}",
+        agent_key=f"skrl_{algorithm}_cfg_entry_point",
+        default_agent=f"rlnb_skrl:{algorithm}.yaml",
+        distributed=False,
+        horizon_key="write_interval",
+        overruled={path: argument for path, argument in SKRL.overruled.items() if path != ITERATION},
+        adapted=(INTERVAL, "memory.memory_size"),
+        metrics={
+            **{name: tag for name, tag in SKRL.metrics.items() if name not in missing},
+            "critic_loss": "Loss / Critic loss",
+            "buffer_size": "Memory / Transitions",
+            **more,
+        },
+    )
+    for algorithm, missing, more in (
+        ("sac", {"value_loss"}, {"temperature": "Coefficient / Entropy coefficient"}),
+        ("td3", {"value_loss", "entropy", "action_std"}, {}),
+    )
+]
+"""skrl's off-policy algorithms, with the entry points that Isaac Lab's training script reads for them."""
+
 
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [SKRL, JAX, *MULTI_AGENT]
+    return [SKRL, JAX, *MULTI_AGENT, *OFF_POLICY]
 
 
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
     """Return the problems of agent config values that skrl itself would find late, or not at all."""
     several = manifest.library in {library.name for library in MULTI_AGENT}
-    if not several and not (manifest.library in (SKRL.name, JAX.name) and INTERVAL in manifest.agent):
+    checked = {CLASS, INTERVAL, ITERATION} & manifest.agent.keys()
+    if not several and not (checked and manifest.library in {library.name for library in rlnb_libraries()}):
         return []
     try:
         worker = {"python": manifest.python, "asset_root": manifest.asset_root}
@@ -93,16 +127,35 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         return []  # rlnb reports this error itself
     field = card.fields.get("state_space")
     state = manifest.task.overrides.get("state_space", field.value if field else None)
-    return [*_odd_interval(manifest, fields), *(_missing_state(manifest, state, fields) if several else [])]
+    problems = [*_other_algorithm(manifest, fields), *_odd_interval(manifest, fields)]
+    return [*problems, *(_missing_state(manifest, state, fields) if several else [])]
+
+
+def _other_algorithm(manifest: Manifest, fields: Mapping[str, object]) -> Iterator[Problem]:
+    """Find an algorithm other than that of the agent config, whose networks and settings do not fit it."""
+    wish, usual = str(manifest.agent.get(CLASS, fields.get(CLASS))), str(fields.get(CLASS))
+    if wish.upper() != usual.upper():
+        library = next((one.name for one in rlnb_libraries() if one.name == f"skrl_{wish.lower()}"), None)
+        fix = f'Use library="{library}".' if library else "Use agent= with an agent config of the task for it."
+        yield Problem(
+            what=f"{CLASS}={wish!r} does not fit the agent config of {manifest.library}, which is for {usual}.", fix=fix
+        )
 
 
 def _odd_interval(manifest: Manifest, fields: Mapping[str, object]) -> Iterator[Problem]:
-    """Find an interval of checkpoints that ends within an iteration, from where a run does not resume exactly."""
-    interval, horizon = manifest.agent.get(INTERVAL), manifest.agent.get("agent.rollouts", fields.get("agent.rollouts"))
+    """Find an iteration without a length, or an interval of checkpoints that ends within an iteration.
+
+    A run does not resume exactly from a checkpoint within an iteration.
+    """
+    path = "agent.rollouts" if "agent.rollouts" in fields else ITERATION
+    interval, horizon = manifest.agent.get(INTERVAL), manifest.agent.get(path, fields.get(path))
+    if path == ITERATION and path in manifest.agent and (not isinstance(horizon, int) or horizon < SHORTEST):
+        what = f"{path}={horizon!r} is not a number of timesteps, which are one iteration of {manifest.library}."
+        yield Problem(what=what, fix=f"Use {path}={fields.get(path)}, or another number from {SHORTEST}.")
     if interval == fields.get(INTERVAL):
         return  # not a request: it appears in every dumped config file
     if isinstance(interval, int) and isinstance(horizon, int) and horizon > 0 and interval % horizon:
-        what = f"{INTERVAL}={interval} is not a multiple of agent.rollouts={horizon}, the timesteps of an iteration."
+        what = f"{INTERVAL}={interval} is not a multiple of {path}={horizon}, the timesteps of an iteration."
         yield Problem(what=what, fix=f"Use {INTERVAL}={max(1, round(interval / horizon)) * horizon}.")
 
 

@@ -79,6 +79,24 @@ class Recorder:
         for part, modules in zip(self._parts, others, strict=True):
             part.modules.update(modules)
 
+    def save(self, path: str) -> None:
+        """Write a checkpoint of the present state, with its companions beside it."""
+        self.write_companions(Path(path))
+        self._agent.save(path)
+
+    def write_companions(self, checkpoint: Path) -> None:
+        """Write what belongs beside a checkpoint. On-policy algorithms have nothing there."""
+
+    def load_companions(self, checkpoint: Path) -> None:
+        """Load what lies beside a checkpoint."""
+
+    def remove_companions(self, checkpoint: Path) -> None:
+        """Remove what lies beside older checkpoints of the training and is not needed any more."""
+
+    def values(self) -> dict[str, float]:
+        """Return further values to log at the end of an iteration, by tag."""
+        return {}
+
     def pool_statistics(self, ctx: TrainContext) -> None:
         """Pool the preprocessors' statistics, which skrl keeps per rank, over all ranks after each update."""
         update = self._agent.update
@@ -105,7 +123,7 @@ class Recorder:
         """Return the entropy of the last actions; None if the policy has no entropy."""
         if not hasattr(part.policy, "get_entropy"):
             return None
-        return float(part.policy.get_entropy(role="policy").mean())
+        return float(part.policy.get_entropy(role="policy").mean().detach())
 
     def start_at(self, timestep: int) -> None:
         """Make the agent count from a timestep, although the trainer counts from 0."""
@@ -138,6 +156,7 @@ class Recorder:
             entropy = self.entropy(part)
             if entropy is not None:
                 data[part.tag("Policy / Entropy")] = [entropy]
+        data.update({tag: [value] for tag, value in self.values().items()})
         data.update(means_over(self._parts, data))
         self._write(timestep=timestep, timesteps=timesteps)
         self._agent.writer.flush()
@@ -151,7 +170,10 @@ class Recorder:
         folder = Path(self._agent.experiment_dir) / "checkpoints"
         folder.mkdir(parents=True, exist_ok=True)
         self.progress.timestep = timestep
-        write_whole(folder / f"agent_{timestep}.pt", self._agent.save)
+        checkpoint = folder / f"agent_{timestep}.pt"
+        self.write_companions(checkpoint)
+        write_whole(checkpoint, self._agent.save)
+        self.remove_companions(checkpoint)
         best = self._agent.checkpoint_best_modules
         if best["modules"] and not best["saved"]:
             write_whole(folder / "best_agent.pt", self._agent.save)

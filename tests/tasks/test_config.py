@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import MISSING, dataclass, field
 from typing import Any
 
 import pytest
 
 import rlnb
-from rlnb.worker.isaac.config import dicts, set_value
+from rlnb.tasks import config
+from rlnb.tasks.card import ConfigField
+from rlnb.tasks.config import dicts, set_value, tree
 
 
 @dataclass
@@ -23,6 +26,12 @@ def test_an_existing_value_is_set_with_its_type() -> None:
     set_value(cfg, "agent.sizes", [32, 32])
     set_value(cfg, "algorithm.learning_rate", 2)
     assert cfg == {"agent": {"learning_rate": 1.0, "sizes": (32, 32)}, "algorithm": Algorithm(2.0)}
+
+
+def test_a_tree_has_the_values_of_a_config_as_json() -> None:
+    cfg = {"agent": {"sizes": (64, 32), "name": None, "act": object}, "algorithm": Algorithm(extra={"gamma": 0.9})}
+    nested = {"agent": {"sizes": [64, 32], "name": None}, "algorithm": {"learning_rate": 1e-3, "extra": {"gamma": 0.9}}}
+    assert json.loads(json.dumps(tree(cfg))) == nested
 
 
 def test_a_value_that_does_not_exist_is_refused() -> None:
@@ -44,3 +53,21 @@ def test_a_plus_adds_to_dicts_only() -> None:
     }
     with pytest.raises(rlnb.RlnbError, match="'gamma' is not one of extra, learning_rate"):
         set_value(cfg, "+algorithm.gamma", 0.9)
+
+
+@dataclass
+class Reward:
+    weight: Any = 1
+    func: str = "mdp:alive"
+    params: dict[str, Any] = field(default_factory=lambda: {"limits": (0.5, [MISSING]), "steps": 3})
+    target: float | None = None
+
+
+def test_fields_have_a_type_and_a_value_that_json_can_hold() -> None:
+    fields = config.fields({"alive": Reward()})
+    assert fields["alive.weight"] == ConfigField(type="float", value=1), "Isaac Lab accepts any number as a weight"
+    assert fields["alive.params.steps"] == ConfigField(type="int", value=3)
+    assert fields["alive.func"] == ConfigField(type="str", value="mdp:alive")
+    assert fields["alive.target"] == ConfigField(type="any", value=None)
+    assert fields["alive.params.limits"].type == "list"
+    assert json.dumps(fields["alive.params.limits"].value).startswith('[0.5, ["<dataclasses._MISSING')

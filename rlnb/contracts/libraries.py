@@ -1,144 +1,12 @@
-"""The protocols that plugins implement. A hook names an object; its protocol says what the object does."""
+"""The contract of RL libraries: what a backend does, and what it gets from rlnb."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
-from rlnb.errors import Problem
-from rlnb.spec import Command, Json, Manifest
-
-RUN_VARIABLES = ("RLNB_ALERT_WEBHOOK", "OMP_NUM_THREADS")
-"""Environment variables that say something about a run, and not about a machine.
-
-On this machine, and with a shared folder, an agent has the whole environment of the process that submits its job.
-Another machine has its own, because its queue (``RLNB_QUEUE``), GPUs (``CUDA_VISIBLE_DEVICES``), network (``NCCL_*``,
-``GLOO_*``, proxies) and assets (``ISAACSIM_ASSET_ROOT``) are not those of the kernel. A launcher for another machine
-passes on these variables, and those that its user sets.
-"""
-
-
-class Launcher(Protocol):
-    """Starts jobs and reports whether they still run.
-
-    Another process finds a job again through the launcher's name, which the run records. The launcher's factory,
-    called without arguments, must therefore return a launcher that understands the handles of all others of its name.
-    """
-
-    name: str
-    """Name of the launcher, the same as in its :class:`rlnb.LauncherType`."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes that each training gets."""
-        ...
-
-    @property
-    def nproc_per_node(self) -> int | None:
-        """Ranks on each node if a training sets no ``nproc_per_node``; None is one rank."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Json]:
-        """Arguments that make an equal launcher, as JSON values. A run records them for its later jobs."""
-        ...
-
-    @property
-    def max_running(self) -> int | None:
-        """Trainings that run at once on one machine; others wait. None if the launcher has a queue of its own."""
-        ...
-
-    @property
-    def walltime_s(self) -> float | None:
-        """Seconds after which a job is stopped with outcome ``timeout``; None sets no limit."""
-        ...
-
-    def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return every reason why this launcher cannot start the run; an empty sequence if it can.
-
-        The user waits for the answer. A launcher that asks another machine answers within a minute, also if that
-        machine is away.
-
-        Args:
-            manifest: The run that would be started.
-        """
-        ...
-
-    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Json]:
-        """Start a job and return the handle by which it is found again.
-
-        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, in such a way that the agent outlives this
-        process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation, walltime
-        and result. The command begins with ``manifest.python``, or with the interpreter of this process; on another
-        machine it has to be an interpreter of that machine. ``command.env`` adds to the environment of the agent, which
-        :data:`RUN_VARIABLES` describes. If ``command.nodes`` is more than one, the launcher starts one agent on each
-        node: ``python -m rlnb.node JOB_DIR --node K --master HOST:PORT``, with a free port of the first node.
-
-        Args:
-            command: Command that the agent will run.
-            job_dir: Folder of the job. Append the agent's own output to ``node0.log`` in this folder.
-
-        Returns:
-            A JSON mapping, for example with a process id or the id of a job in a queue.
-        """
-        ...
-
-    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
-        """Return whether the job still exists; None if this machine cannot tell.
-
-        Every look at a run calls this, several times a second: answer within a tenth of a second. A launcher that asks
-        another machine or a queue keeps its answer for some seconds, and answers None or its last answer while the
-        other side is silent.
-
-        Args:
-            handle: Handle that :meth:`submit` returned.
-            job_dir: Folder of the job.
-        """
-        ...
-
-    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
-        """Remove a waiting job from the launcher's queue, and return at once.
-
-        A running job needs no action: its agent finds the request to cancel in ``job_dir``. The job may be lost: the
-        process that owned it is gone, and its entry in the queue is left.
-
-        Args:
-            handle: Handle that :meth:`submit` returned.
-            job_dir: Folder of the job.
-        """
-        ...
-
-
-class ArrayLauncher(Launcher, Protocol):
-    """A :class:`Launcher` that also starts many jobs as one array of its queue."""
-
-    def check_array(self, count: int) -> Sequence[Problem]:
-        """Return every reason why the queue would refuse an array of ``count`` jobs."""
-        ...
-
-    def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Json]]:
-        """Start jobs as one array and return the handle of each, in order. An exception means that none was started.
-
-        Args:
-            job_dirs: Folders of the jobs. Each holds the command of its job.
-            at_once: Largest number of jobs that run at once; None leaves it to the queue.
-        """
-        ...
-
-
-@runtime_checkable
-class FarLauncher(Launcher, Protocol):
-    """A :class:`Launcher` of another machine, whose runs are only mirrored in their folders here."""
-
-    def fetch(self, run_dir: Path, names: Sequence[str]) -> None:
-        """Copy files of a run here, which are too large to be mirrored.
-
-        Args:
-            run_dir: Folder of the run here.
-            names: Paths of the files below that folder.
-        """
-        ...
+from rlnb.spec import EvaluationResult, Json
 
 
 class TrainContext(Protocol):
@@ -156,14 +24,25 @@ class TrainContext(Protocol):
     """Number of this rank on its node, from 0."""
     world_size: int
     """Number of ranks over all nodes."""
+    role: str
+    """Name of this rank's :class:`rlnb.Role`; empty for a library without roles."""
+    group: Any
+    """``torch.distributed`` process group of the ranks of this role. None, which torch takes for all ranks, for a
+    library without roles."""
+    num_envs: int
+    """Environments over all ranks."""
     synchronised: bool
     """Whether the ranks synchronise. False in the negative control of :func:`rlnb.verify_sync`, where
     ``torch.distributed.all_reduce`` already does nothing. A library that communicates by other means must skip its own
     synchronisation when this is False."""
     max_iterations: int | None
-    """Learning iterations to run; None keeps the number in the agent config."""
+    """Iteration to end at; None keeps the number in the agent config. It also stands for ``max_frames`` of
+    :func:`rlnb.train`, counted in iterations of :attr:`rlnb.Library.horizon_key` env steps."""
+    inputs: Mapping[str, Path]
+    """Files of the inputs that the user gave, by the names in :attr:`rlnb.Library.inputs`."""
     trust: bool
-    """Whether the user trusts the checkpoint, so that a file which holds more than weights may be loaded."""
+    """Whether the user trusts the checkpoints and inputs, so that a file which holds more than weights may be
+    loaded."""
     agent: Mapping[str, Json]
     """Agent config values that the user passed, by dotted path, for libraries without an Isaac Lab agent config."""
 
@@ -180,6 +59,59 @@ class TrainContext(Protocol):
         """Checkpoint whose weights to start from, normalisers included; optimiser and counters start anew.
 
         None starts from fresh weights. :meth:`started` raises if it is a file and was not read.
+        """
+        ...
+
+    def make_env(self, num_envs: int | None = None, *, seed: int | None = None) -> Any:
+        """Return an env of the training's task as ``gymnasium.make`` does, with its overrides and the plugins' hooks.
+
+        The first env of a rank is the one that it trains with: rlnb films, shows and records it. Isaac Lab has one
+        simulation in each process, so close an env before the next one is made. rlnb closes the last one.
+
+        Args:
+            num_envs: Number of envs; None is this rank's share of the training's envs.
+            seed: Seed of the env; None is :attr:`seed`.
+
+        Raises:
+            RlnbError: This process has an env that is not closed, the role of this rank has no env and ``num_envs`` is
+                None, or the library trains without a simulator.
+        """
+        ...
+
+    def env_factory(self, num_envs: int | None = None, *, seed: int | None = None) -> Callable[[], Any]:
+        """Return a function without arguments that makes such an env in another process, which the library starts.
+
+        The function can be pickled. It holds the folder of the job and these arguments, and nothing of the process
+        that made it. Start the process by ``spawn``: a fork of a process with a simulator does not work.
+
+        Args:
+            num_envs: Number of envs; None is this rank's share of the training's envs.
+            seed: Seed of the env; None is :attr:`seed`.
+
+        Raises:
+            RlnbError: The library trains without a simulator.
+        """
+        ...
+
+    def policy(self, name: str, env: Any, groups: Mapping[str, str] | None = None) -> Policy:
+        """Return the policy of an input of the kind ``"policy"``, which any library may have trained.
+
+        The library of that run loads it, with the agent config of that run. The env is neither stepped nor reset, and
+        the random numbers of this process stay as they are. Call it on every rank that needs the policy, also when the
+        training resumes.
+
+        Args:
+            name: Name of the input.
+            env: Env that the backend got. Its observations and actions must have the shapes of those that the policy
+                was trained with.
+            groups: Names of observation groups that the policy reads, each with the group of this env that takes its
+                place, such as ``{"policy": "teacher"}``. Groups that are not named have the same name.
+
+        Returns:
+            The deterministic policy. It takes the observation dict of ``env``.
+
+        Raises:
+            RlnbError: There is no such input, it is no policy, or it does not fit the env.
         """
         ...
 
@@ -290,9 +222,12 @@ class Backend(Protocol):
         """Train until the last iteration. Rank 0 writes TensorBoard events and checkpoints to ``ctx.log_dir``.
 
         Args:
-            env: Env that ``gymnasium.make`` returned; None for a library with ``simulator=False``.
-            agent_cfg: Agent config of the task for this library, with the user's values set. For a library with
-                ``simulator=False``, a dict of the user's values by dotted path.
+            env: Env that ``gymnasium.make`` returned. None for a library with ``simulator=False`` or
+                ``makes_env=True``, and for a rank whose role has no env.
+            agent_cfg: Agent config of the task for this library, with the user's values set. A rank whose role has no
+                env gets it as nested dicts. For a library with ``simulator=False``, its
+                :attr:`rlnb.Library.default_agent` with the user's values, or without one a dict of the user's values
+                by dotted path.
             ctx: Settings of this rank, and the functions to report through.
 
         Returns:
@@ -320,8 +255,7 @@ class Backend(Protocol):
 class Exporting(Backend, Protocol):
     """A :class:`Backend` that exports its policies itself.
 
-    The policy of any other backend is traced in eval mode. This requires a feed-forward ``torch.nn.Module`` that reads
-    the observation group ``policy`` only.
+    The policy of any other backend is traced in eval mode. This requires a feed-forward ``torch.nn.Module``.
     """
 
     def export(
@@ -348,5 +282,37 @@ class Exporting(Backend, Protocol):
 
         Returns:
             File by format. With several agents the keys are ``"<agent>/<format>"``.
+        """
+        ...
+
+
+class Evaluating(Protocol):
+    """The adapter of an RL library with ``simulator=False``, which evaluates its policies itself."""
+
+    def train(self, env: None, agent_cfg: Any, ctx: TrainContext) -> Sequence[Any] | None:
+        """Train until the last iteration, as in :meth:`Backend.train`."""
+        ...
+
+    def evaluate(
+        self,
+        agent_cfg: Any,
+        checkpoint: Path,
+        *,
+        episodes: int,
+        seed: int,
+        device: str,
+        trust: bool,
+        deterministic: bool,
+    ) -> EvaluationResult:
+        """Evaluate the policy of a checkpoint.
+
+        Args:
+            agent_cfg: Agent config, as in :meth:`train`.
+            checkpoint: File of the checkpoint.
+            episodes: Number of episodes, or of samples of each value.
+            seed: Seed of the episodes.
+            device: Device of the policy, e.g. ``"cuda:0"``.
+            trust: Whether a file that holds more than weights may be loaded.
+            deterministic: True for a policy that takes its most likely actions, False for one that samples.
         """
         ...

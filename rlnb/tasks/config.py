@@ -1,4 +1,4 @@
-"""Isaac Lab configs as trees of named values: functions that list the values, and set one after checking its path."""
+"""Configs as trees of named values: functions that list the values, and set one after checking its path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Json
-from rlnb.tasks.card import Kind
+from rlnb.tasks.card import ConfigField, Fields, Kind
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _KINDS: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", str: "str"}
@@ -24,6 +24,26 @@ def leaves(cfg: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield below, value
         elif _is_node(value):
             yield from leaves(value, below)
+
+
+def fields(cfg: Any) -> Fields:
+    """Return every value of a config with its type, by dotted path, for a task card."""
+    return {path: ConfigField(type=_field_kind(path, value), value=plain(value)) for path, value in leaves(cfg)}
+
+
+def _field_kind(path: str, value: Any) -> Kind:
+    name = kind(value)
+    # Isaac Lab accepts any number as the weight of a reward term.
+    return "float" if name == "int" and path.endswith(".weight") else name
+
+
+def tree(cfg: Any) -> Json:
+    """Return a config as nested JSON values, as a process without Isaac Lab can hold it."""
+    return {
+        name: tree(value) if _is_node(value) else plain(value)
+        for name, value in _children(cfg)
+        if isinstance(value, _LEAVES) or _is_node(value)
+    }
 
 
 def snapshot(cfg: Any) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""Frames until cartpole is balanced: off-policy libraries against PPO of the same library, three seeds each.
+
+    python benchmarks/off_policy.py
+
+Every checkpoint of a training is evaluated, from the first one on. Cartpole counts survival as success, and an
+untrained policy, which hardly moves the cart and leaves the pole hanging, survives too. So the mean return must also be
+that of a balanced pole. PPO trains with the task's own agent config, at each number of envs in PPO_ENVS; the one with
+the lower median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from against_isaaclab import asset_root
+from results import record
+
+import rlnb
+
+TASK, SEEDS, EPISODES = "Isaac-Cartpole-Direct", (0, 1, 2), 128
+SUCCESS, RETURN = 0.95, 4.0
+"""Rate of success, and mean return of about 5 at most, from which the pole counts as balanced."""
+PPO_ENVS = (64, 256)
+ENVS = 64
+"""Number of envs of the off-policy libraries, for which their generic configs are made."""
+PPO_FRAMES, FRAMES = 1_228_800, 307_200
+"""Frames of the trainings. PPO's are those of the agent configs of skrl and RL-Games at 256 envs."""
+CHECKPOINTS = 40
+"""Checkpoints of a training, at equal distances."""
+PPO = {"skrl_sac": "skrl", "skrl_td3": "skrl", "rl_games_sac": "rl_games"}
+HORIZON = 32
+"""Env steps per iteration in the agent configs of all of these libraries."""
+
+
+def first_balance(library: str, num_envs: int, frames: int, seed: int) -> float:
+    """Return the frames of the first checkpoint whose policy balances the pole; infinity if none does."""
+    iterations = frames // (HORIZON * num_envs)
+    every = max(1, iterations // CHECKPOINTS)
+    path, unit = (
+        ("params.config.save_frequency", 1)
+        if library.startswith("rl_games")
+        else ("agent.experiment.checkpoint_interval", HORIZON)
+    )
+    run = rlnb.train(
+        rlnb.task(TASK, num_envs=num_envs),
+        library=library,
+        seed=seed,
+        max_iterations=iterations,
+        agent={path: every * unit},
+        device="cpu",
+    ).wait()
+    for path_of, iteration in zip(run.checkpoints, run.checkpoints.iterations, strict=True):
+        evaluation = run.evaluate(EPISODES, num_envs=EPISODES, checkpoint=path_of)
+        if (evaluation.success_rate or 0.0) >= SUCCESS and evaluation.mean_return >= RETURN and iteration is not None:
+            return (iteration + 1) * HORIZON * num_envs
+    return float("inf")
+
+
+def text(frames: Sequence[float]) -> str:
+    """Return numbers of frames as text, seed by seed."""
+    return ", ".join(f"{value:,.0f}" for value in frames)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--libraries", nargs="+", default=sorted(PPO), choices=sorted(PPO))
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    os.environ["OMP_NUM_THREADS"] = "1"
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    bases = {
+        base: min(
+            ([first_balance(base, envs, PPO_FRAMES, seed) for seed in SEEDS] for envs in PPO_ENVS),
+            key=statistics.median,
+        )
+        for base in sorted({PPO[library] for library in arguments.libraries})
+    }
+    for library in arguments.libraries:
+        own, base = [first_balance(library, ENVS, FRAMES, seed) for seed in SEEDS], bases[PPO[library]]
+        record(
+            f"{library} against PPO of {PPO[library]}, {TASK}: frames to success {SUCCESS} with return {RETURN}",
+            f"{text(own)}; PPO {text(base)}; median ratio {statistics.median(own) / statistics.median(base):.2f}",
+            "<= 0.5",
+            statistics.median(own) <= 0.5 * statistics.median(base),
+        )
+
+
+if __name__ == "__main__":
+    main()

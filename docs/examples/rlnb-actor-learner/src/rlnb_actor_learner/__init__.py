@@ -1,0 +1,1 @@
+"""PPO with one learner, which has no env, and several actors."""

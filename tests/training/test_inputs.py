@@ -1,0 +1,229 @@
+"""The inputs of a library: which are missing, superfluous or unsuitable, and the copies that a run keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import options, plugins
+from rlnb.hooks.registry import manager
+from rlnb.records import owner
+from rlnb.records.layout import RunDir
+from rlnb.spec import Json
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.training import lookup
+from rlnb.training.create import create_run
+from rlnb.training.plan import Plan, make_plan
+from rlnb.training.request import TrainRequest
+
+DISTILS = {"class_name": "Distils"}
+CLONES = rlnb.Library(
+    name="clones",
+    backend="clones:Clones",
+    simulator=False,
+    inputs={"demos": rlnb.Input(kind="rollouts"), "notes": rlnb.Input(kind="file", required=False)},
+)
+STUDENT = rlnb.Library(
+    name="student", backend="student:Student", inputs={"teacher": rlnb.Input(kind="policy", agent=DISTILS)}
+)
+
+
+class Libraries:
+    """A plugin with the libraries of this module."""
+
+    @staticmethod
+    @rlnb.hookimpl
+    def rlnb_libraries() -> list[rlnb.Library]:
+        return [CLONES, STUDENT]
+
+
+class Keeps(rlnb.LocalLauncher):
+    """A launcher that starts nothing."""
+
+    def submit(self, *_: object, **__: object) -> dict[str, Json]:
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def libraries(root: Path) -> Iterator[None]:
+    rlnb.register(Libraries, name="inputs")
+    yield
+    manager().unregister(name="inputs")
+
+
+@pytest.fixture
+def distils(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the task be a direct one, whose agent config for the library distils."""
+    fields = {"observation_space": ConfigField(type="int", value=4), "action_space": ConfigField(type="int", value=1)}
+    with_card(monkeypatch, "direct", fields)
+
+
+def with_card(monkeypatch: pytest.MonkeyPatch, workflow: str, fields: Mapping[str, ConfigField]) -> None:
+    agents = {"student": AgentCard(fields={"class_name": ConfigField(type="str", value="Distils")})}
+    versions = {"rlnb": rlnb.__version__}
+    card = TaskCard(task="Balance", workflow=workflow, fields=fields, agents=agents, versions=versions)
+    monkeypatch.setattr(lookup, "card_of", lambda *_: card)
+
+
+def teacher(
+    root: Path, id: str = "a-teacher", *, library: str = "rsl_rl", env: str = "action_space: 1", whole: bool = True
+) -> RunDir:
+    """Return a run with one checkpoint, as its training left it."""
+    run = RunDir(root / "runs" / id)
+    files.make_folder(run.logs / "params")
+    task = rlnb.Task(id="Swing", source="/gone/swing.py")
+    files.write_once(run.manifest, rlnb.Manifest(run_id=id, created="", task=task, library=library))
+    files.make_folder(run.source)
+    (run.source / "swing.py").write_text("TASK = 1\n")
+    (run.logs / "params" / "env.yaml").write_text(f"{env}\n")
+    (run.logs / "model_1.pt").write_bytes(b"\x80weights" if whole else b"PK")
+    return run
+
+
+def plan_of(library: str, **arguments: Any) -> Plan:
+    return make_plan(TrainRequest(task="Balance", library=library, **arguments))
+
+
+def texts(plan: Plan) -> list[str]:
+    """Return the problems of the inputs."""
+    return [f"{problem.what} {problem.fix}" for problem in plan.problems if "input" in problem.what]
+
+
+def test_a_missing_input_is_a_problem_with_the_fix(root: Path, distils: None) -> None:
+    (text,) = texts(plan_of("clones"))
+    assert text == (
+        "clones needs the input 'demos', which is recorded rollouts. "
+        "Use inputs={'demos': run.evaluate(record=10_000).rollout}."
+    )
+    (text,) = texts(plan_of("student"))
+    assert text == "student needs the input 'teacher', which is a policy. Use inputs={'teacher': run}."
+
+
+def test_weights_in_place_of_a_teacher_are_refused_with_the_fix(root: Path, distils: None) -> None:
+    checkpoint = teacher(root).logs / "model_1.pt"
+    (text,) = texts(plan_of("student", init_from=str(checkpoint)))
+    assert text.endswith(f"Use inputs={{'teacher': {str(checkpoint)!r}}} in place of init_from.")
+
+
+def test_a_superfluous_input_is_a_problem(root: Path, tmp_path: Path, distils: None) -> None:
+    demos = tmp_path / "demos.npz"
+    demos.touch()
+    (text,) = texts(plan_of("clones", inputs={"demos": demos, "note": demos}))
+    assert text == ("clones has no input 'note'. Its inputs: 'demos', 'notes'. Did you mean 'notes'? Use one of these.")
+    (text,) = texts(make_plan(TrainRequest(task="Echo", library="echo", inputs={"teacher": demos})))
+    assert text == "echo has no input 'teacher'. Its inputs: none. Leave inputs out."
+    teacher(root)
+    plan = plan_of("student", inputs={"teacher": "a-teacher"}, agent={"class_name": "Learns"})
+    (text,) = texts(plan)
+    assert text.startswith("student takes the input 'teacher' only with the agent config values class_name='Distils'.")
+    assert texts(plan_of("student", agent={"class_name": "Learns"})) == [], "it needs none"
+
+
+@pytest.mark.parametrize("value", [3, ["a"], {"a": 1}])
+def test_an_odd_input_is_a_problem(root: Path, distils: None, value: Any) -> None:
+    (text,) = texts(plan_of("student", inputs={"teacher": value}))
+    assert text.startswith(f"The input 'teacher', {value!r}, is neither a run nor a file. Use run.")
+
+
+def test_inputs_that_are_no_mapping_are_a_problem(root: Path) -> None:
+    assert texts(plan_of("clones", inputs="demos.npz")) == [
+        "inputs='demos.npz' is not a mapping of names. inputs={\"teacher\": run}"
+    ]
+
+
+def test_an_unsuitable_input_is_a_problem(root: Path, tmp_path: Path, distils: None) -> None:
+    (text,) = texts(plan_of("student", inputs={"teacher": "no-such-run"}))
+    assert text.startswith("The input 'teacher', 'no-such-run', is neither a file nor a run.")
+    run = teacher(root)
+    (text,) = texts(plan_of("clones", inputs={"demos": "a-teacher"}))
+    assert "is recorded rollouts, and not a run. Use run.evaluate(record=10_000).rollout." in text
+    foreign = tmp_path / "model_7.pt"
+    foreign.write_bytes(b"\x80")
+    (text,) = texts(plan_of("student", inputs={"teacher": foreign}))
+    assert "belongs to no run, so its library and agent config are unknown. Use a run" in text
+    (run.logs / "model_1.pt").unlink()
+    (text,) = texts(plan_of("student", inputs={"teacher": "a-teacher"}))
+    assert "has no complete checkpoint yet. Wait for one, or use another run." in text
+    torn = teacher(root, "torn", whole=False).logs / "model_1.pt"
+    (text,) = texts(plan_of("student", inputs={"teacher": torn}))
+    assert "is not a complete checkpoint: it is torn." in text
+
+
+def test_a_policy_of_another_user_needs_trust(root: Path, distils: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its task is imported in the worker."""
+    teacher(root)
+    monkeypatch.setattr(owner, "another_users", lambda record: 1234)
+    (text,) = (problem.what for problem in plan_of("student", inputs={"teacher": "a-teacher"}).problems)
+    assert "belongs to the user 1234" in text
+    assert "module: " in text
+    plan = plan_of("student", inputs={"teacher": "a-teacher"}, trust=True)
+    assert (plan.problems, plan.options) == ((), {"trust": True})
+
+
+@pytest.mark.parametrize(
+    ("library", "text"),
+    [
+        ("echo", "is of echo, which has no policies. Use a run of another library."),
+        ("gone", "was trained with gone, which is not installed. Install the plugin of gone."),
+    ],
+)
+def test_a_run_that_has_no_policy_here_is_refused(root: Path, distils: None, library: str, text: str) -> None:
+    run = teacher(root, library=library)
+    assert texts(plan_of("student", inputs={"teacher": run.logs / "model_1.pt"})) == [
+        f"The input 'teacher', a-teacher, {text}"
+    ]
+
+
+def test_a_teacher_with_other_actions_is_refused(root: Path, distils: None) -> None:
+    teacher(root, env="action_space: 8")
+    assert texts(plan_of("student", inputs={"teacher": "a-teacher"})) == [
+        "The input 'teacher', a-teacher, has 8 actions, but Balance has 1. Use a run of Balance."
+    ]
+    wider = rlnb.Task(id="Balance", overrides={"action_space": 8})
+    assert texts(make_plan(TrainRequest(task=wider, library="student", inputs={"teacher": "a-teacher"}))) == []
+
+
+def test_a_teacher_with_other_terms_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = ("actions.push.scale", "observations.policy.angle.clip", "observations.teacher.speed.clip")
+    with_card(monkeypatch, "manager-based", {path: ConfigField(type="any") for path in paths})
+    teacher(root, env="actions: {push: {scale: 1}}\nobservations: {policy: {joined: true, speed: {clip: 1}}}")
+    teacher(root, "other", env="actions: {pull: {scale: 1}}\nobservations: {policy: {mass: {clip: 1}}}")
+    assert texts(plan_of("student", inputs={"teacher": "a-teacher"})) == [], "the group named teacher has its terms"
+    acts, observes = texts(plan_of("student", inputs={"teacher": "other"}))
+    assert acts == "The input 'teacher', other, has the actions pull, but Balance has push. Use a run of Balance."
+    assert observes.startswith("The input 'teacher', other, observes mass, which is no observation group of Balance.")
+
+
+def test_a_run_keeps_its_inputs_when_their_run_is_deleted(root: Path, distils: None) -> None:
+    run = teacher(root)
+    plan = plan_of("student", inputs={"teacher": "a-teacher"})
+    assert plan.manifest.inputs == {"teacher": "a-teacher/logs/model_1.pt"}
+    new = create_run(options.folders, plan.manifest, Keeps(), plan.options, inputs=plan.inputs, warm=False)
+    files.write_anew(run.manifest, {})
+    (run.logs / "model_1.pt").unlink()
+    (run.source / "swing.py").unlink()
+    folder = new.record.folder
+    assert folder.input("teacher", new.manifest.inputs["teacher"]).read_bytes() == b"\x80weights"
+    copy = folder.input_run("teacher")
+    assert from_json(rlnb.Manifest, files.read_json(copy.manifest) or {}).run_id == "a-teacher"
+    assert (copy.source / "swing.py").read_text() == "TASK = 1\n"
+    assert [found.id for found in rlnb.runs(where={"inputs.teacher": "a-teacher/logs/model_1.pt"})] == [new.id]
+
+
+def test_the_origin_of_an_input_is_an_input(root: Path, tmp_path: Path, distils: None) -> None:
+    """The lines of a report, which start a run again, have the origins."""
+    teacher(root)
+    plan = plan_of("student", inputs={"teacher": "a-teacher/logs/model_1.pt"})
+    assert plan.manifest.inputs == {"teacher": "a-teacher/logs/model_1.pt"}
+    demos = tmp_path / "demos.npz"
+    demos.touch()
+    assert plan_of("clones", inputs={"demos": demos}).manifest.inputs == {"demos": str(demos)}
+    assert json.loads(json.dumps(dict(plan.manifest.inputs)))
+    assert plugins.library("student").inputs["teacher"].required
