@@ -28,5 +28,6 @@ class TestRlGames(LibraryConformance):
 
 class TestRlGamesSac(LibraryConformance):
     library = "rl_games_sac"
+    iterations = 12  # the time of an episode
     agent = {"params.config.save_frequency": 2}
     unlogged = frozenset({"value_loss", "action_std"})
