@@ -150,9 +150,9 @@ class Manifest:
     parent: str | None = None
     """Run or checkpoint whose weights this run starts from; None starts from fresh weights."""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """Origin of each input of the library, by the input's name: the path of a file below the folder of runs, which
-    begins with the id of its run, or the path of any other file. :attr:`rlnb.records.layout.RunDir.inputs` has copies
-    of the files."""
+    """Origin of each input of the library, by the input's name. It is the path of a file below the folder of runs,
+    which begins with the id of its run, or the path of any other file. The folder ``inputs`` of the run has copies of
+    the files."""
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder; empty if it is no git repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -320,8 +320,8 @@ class EvaluationResult:
     success_source: str = ""
     """Name of what counts as a success."""
     values: Mapping[str, Sequence[bool | float]] = field(default_factory=dict)
-    """Measurements by name: one number for each sample, such as each prompt of a test set, or a single number. The
-    names are those of :data:`METRICS` and of :attr:`rlnb.Library.metric_names`."""
+    """Measurements by name, with one number for each sample, such as each prompt of a test set, or a single number.
+    The names are those of :data:`METRICS` and of :attr:`rlnb.Library.metric_names`."""
 
 
 SYSTEM = "system"

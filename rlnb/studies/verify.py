@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from rlnb.run.run import Run
 
 
+DEFAULT_ENVS = 64
+"""Number of envs over all ranks, unless the user names another one."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Synchronisation:
     """Digests of each rank's state after a few iterations, with and without synchronisation. Shown as a table."""
@@ -78,7 +82,7 @@ def verify_sync(
     nproc_per_node: int = 2,
     *,
     iterations: int = 3,
-    num_envs: int = 64,
+    num_envs: int | None = None,
     agent: AgentArgument = None,
     seed: int = 42,
     device: str = "auto",
@@ -97,7 +101,7 @@ def verify_sync(
         library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         nproc_per_node: Number of ranks, at least 2.
         iterations: Learning iterations of each run.
-        num_envs: Environments over all ranks.
+        num_envs: Environments over all ranks; None is 64, or none for a library without a simulator.
         agent: As in :func:`rlnb.train`.
         seed: Seed of rank 0; rank r has ``seed + r``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, as in :func:`rlnb.train`.
@@ -111,7 +115,7 @@ def verify_sync(
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
     """
-    nproc_per_node, iterations, num_envs, seed = map(whole, (nproc_per_node, iterations, num_envs, seed))
+    nproc_per_node, iterations, seed = map(whole, (nproc_per_node, iterations, seed))
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r} is less than 2. Synchronisation needs two ranks.")
 
@@ -121,7 +125,7 @@ def verify_sync(
             library=library,
             max_iterations=iterations,
             seed=seed,
-            num_envs=num_envs,
+            num_envs=_num_envs(library, num_envs),
             agent=agent,
             device=device,
             nproc_per_node=nproc_per_node,
@@ -149,6 +153,11 @@ def verify_sync(
         control=control.parameters,
         roles=ranks.roles,
     )
+
+
+def _num_envs(library: str | None, num_envs: int | None) -> int | None:
+    item = plugins.libraries().get(library or "")
+    return DEFAULT_ENVS if num_envs is None and (item is None or item.simulator) else num_envs
 
 
 def _refuse_single_ranks(manifest: Manifest) -> None:
@@ -192,7 +201,7 @@ def verify_determinism(
     library: str = "rsl_rl",
     iterations: int = 5,
     *,
-    num_envs: int = 64,
+    num_envs: int | None = None,
     timeout_s: float | None = None,
     **arguments: Any,
 ) -> Determinism:
@@ -202,7 +211,7 @@ def verify_determinism(
         task: A task, or its name.
         library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         iterations: Learning iterations of each run.
-        num_envs: Environments in total.
+        num_envs: Environments in total; None is 64, or none for a library without a simulator.
         timeout_s: Seconds that each run may take; None sets no limit.
         arguments: Further arguments of :func:`rlnb.train`. On a GPU, runs are equal only with ``deterministic=True``.
 
@@ -216,7 +225,7 @@ def verify_determinism(
             task,
             library=library,
             max_iterations=iterations,
-            num_envs=num_envs,
+            num_envs=_num_envs(library, num_envs),
             warm=False,
             tags=["verify-determinism"],
             **arguments,

@@ -66,7 +66,7 @@ def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile]
     """
     library = plugins.library(manifest.library)
     request = manifest.resources
-    if not library.distributed or request.device.startswith("cuda:"):
+    if not library.distributed or not library.simulator or request.device.startswith("cuda:"):
         return request
     if "fps" not in library.metrics:
         raise RlnbError(f'{library.name} logs no "fps", which "auto" measures. Use a number: nproc_per_node=2.')

@@ -31,7 +31,7 @@ def test_a_log_cannot_control_the_terminal(invoke: Invoke, start: Start, ended: 
 
 
 def test_hostile_names_are_shown_as_they_are(invoke: Invoke, start: Start, ended: Ended) -> None:
-    id = start("--tag", HOSTILE, "--tag", "\x1b[31mred", "--agent", "name=[bold]b")
+    id = start("--tag", HOSTILE, "--tag", "\x1b[31mred", "--agent", "+name=[bold]b")
     ended(id)
     output = invoke("show", id).stdout
     assert HOSTILE in output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,25 +46,33 @@ def test_detach_prints_only_the_id_and_returns_before_the_end(invoke: Invoke, st
 
 
 def test_arguments_reach_the_manifest(start: Start, ended: Ended) -> None:
-    argv = ["--set", "sim.dt=0.005", "--set", "scene.name=null", "--agent", "algorithm.learning_rate=3e-4"]
-    id = start(*argv, "--presets", "a, b", "--physics", "p", "--renderer", "r", "--num-envs", "8")
-    manifest = rlnb.get_run(id).manifest
-    assert manifest.task.overrides == {"sim.dt": 0.005, "scene.name": None}
-    assert manifest.agent == {"algorithm.learning_rate": 3e-4}
-    assert (manifest.task.presets, manifest.task.physics, manifest.task.renderer) == (("a", "b"), "p", "r")
-    assert manifest.task.num_envs == 8
-    assert (manifest.task.launcher_args, manifest.deterministic) == ({}, False)
+    id = start("--agent", "+algorithm.learning_rate=3e-4")
+    assert rlnb.get_run(id).manifest.agent == {"+algorithm.learning_rate": 3e-4}
     ended(id)
 
 
-def test_launcher_arguments_and_determinism_reach_the_manifest_and_are_shown(
-    invoke: Invoke, start: Start, ended: Ended
-) -> None:
-    id = start("--launcher-arg", "kit_args=--enable my.extension", "--launcher-arg", "livestream=2", "--deterministic")
-    manifest = rlnb.get_run(id).manifest
-    assert manifest.task.launcher_args == {"kit_args": "--enable my.extension", "livestream": 2}
-    assert manifest.deterministic
+def test_settings_of_the_simulator_reach_the_checks(invoke: Invoke) -> None:
+    argv = ["--set", "sim.dt=0.005", "--set", "scene.name=null", "--deterministic"]
+    argv += ["--presets", "a, b", "--physics", "p", "--renderer", "r", "--num-envs", "8"]
+    argv += ["--launcher-arg", "kit_args=--enable my.extension", "--launcher-arg", "livestream=2"]
+    result = invoke("train", "Echo", "--library", "echo", *argv)
+    assert result.exit_code == 2
+    for text in (
+        "num_envs=8 and overrides={'sim.dt': 0.005, 'scene.name': None} and presets=['a', 'b'] and physics='p'",
+        "renderer='r'",
+        "launcher_args={'kit_args': '--enable my.extension', 'livestream': 2}",
+        "deterministic=True",
+    ):
+        assert text in result.stderr
+
+
+def test_launcher_arguments_and_determinism_are_shown(invoke: Invoke, start: Start, ended: Ended) -> None:
+    id = start()
     ended(id)
+    record = rlnb.get_run(id).path / "manifest.json"
+    manifest = json.loads(record.read_text())
+    manifest["task"]["launcher_args"], manifest["deterministic"] = {"livestream": 2}, True
+    record.write_text(json.dumps(manifest))
     shown = invoke("show", id).stdout
     assert re.search(r"launcher_args +.*livestream=2", shown)
     assert re.search(r"deterministic +yes", shown)

@@ -141,7 +141,7 @@ def test_an_evaluation_is_read_and_a_new_one_agrees_with_it(older_runs: Path) ->
     (older,) = run.evaluations
     options = options_of(EvaluateOptions, run.jobs[1].folder)
     assert (options.episodes, options.num_envs, options.checkpoint) == (8, 4, "logs/model_9.json")
-    newer = run.evaluate(episodes=8, num_envs=4)
+    newer = run.evaluate(episodes=8)
     assert (newer.returns, newer.successes, newer.checkpoint) == (older.returns, older.successes, older.checkpoint)
     assert older.success_rate == 1.0
     assert len(run.evaluations) == 2

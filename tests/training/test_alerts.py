@@ -36,6 +36,6 @@ def test_texts_and_functions_are_separated(
 
 def test_all_wrong_rules_are_refused_at_once_and_nothing_is_written(root: Path) -> None:
     with pytest.raises(rlnb.CheckError) as raised:
-        rlnb.train("Echo", library="echo", alerts=["rewrd < 5", "KL spike", "ended"], film_every=0)
+        rlnb.train("Echo", library="echo", alerts=["rewrd < 5", "KL spike", "ended"], keep=0)
     assert len(raised.value.problems) == 3
     assert not list(root.glob("runs/*"))

@@ -91,8 +91,14 @@ def test_with_gpus_auto_is_one_rank_on_each(
     assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 
 
-def test_a_library_that_trains_in_one_process_gets_one_rank(root: Path) -> None:
-    assert not plugins.library("echo").distributed
+def test_a_library_that_trains_in_one_process_gets_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = dataclasses.replace(plugins.library("rsl_rl"), distributed=False)
+    monkeypatch.setattr(plugins, "library", lambda name: alone)
+    assert auto_ranks.resources(manifest(), NUM_ENVS) == Resources(device="cpu")
+
+
+def test_a_library_without_envs_to_divide_gets_one_rank(root: Path) -> None:
+    assert plugins.library("echo").distributed
     run = rlnb.train("Echo", library="echo", max_iterations=2, nproc_per_node="auto").wait(60)
     assert run.manifest.resources.world_size == 1
 

@@ -7,8 +7,8 @@ import pytest
 from rlnb_rl_games.plugin import RL_GAMES, SAC, rlnb_check
 
 import rlnb
+from rlnb.plugins import agent_config
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.worker.isaac.agents import generic
 
 
 def value(config: dict[str, Any], path: str) -> Any:
@@ -19,7 +19,7 @@ def value(config: dict[str, Any], path: str) -> Any:
 
 @pytest.mark.parametrize(("library", "horizon"), [(RL_GAMES, 24), (SAC, 32)])
 def test_the_default_agent_has_all_keys_rlnb_sets(library: rlnb.Library, horizon: int) -> None:
-    config = generic(library.default_agent)
+    config = agent_config(library.default_agent)
     for path, argument in library.overruled.items():
         assert not argument or value(config, path) is not None, path
     assert value(config, f"params.config.{library.horizon_key}") == horizon
@@ -30,12 +30,12 @@ def test_sac_has_its_own_agent_config_and_a_replay_buffer() -> None:
     assert SAC.checkpoint_companions == ("{stem}.replay_buffer.npz",)
     assert not SAC.distributed
     assert {"critic_loss", "temperature", "buffer_size"} <= SAC.metrics.keys()
-    assert generic(SAC.default_agent)["params"]["algo"]["name"] == "sac"
+    assert agent_config(SAC.default_agent)["params"]["algo"]["name"] == "sac"
 
 
 def test_numbers_of_the_default_agent_are_numbers() -> None:
     """YAML 1.1 reads 5e-4, without a decimal point, as text."""
-    settings = generic(RL_GAMES.default_agent)["params"]["config"]
+    settings = agent_config(RL_GAMES.default_agent)["params"]["config"]
     assert settings["learning_rate"] == 5e-4
     assert settings["bounds_loss_coef"] == 1e-4
 

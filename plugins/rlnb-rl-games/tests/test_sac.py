@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rlnb import RlnbError, plugins
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("rl_games") is None, reason="RL-Games is not installed here")
 
@@ -89,7 +89,7 @@ class Trainings:
             return made[0]
 
         self._count += 1
-        params: Any = generic(plugins.library("rl_games_sac").default_agent)["params"]
+        params: Any = agent_config(plugins.library("rl_games_sac").default_agent)["params"]
         params["network"]["mlp"]["units"] = [8]
         params |= {"seed": seed, "torch_threads": 0}
         params["config"] |= {"env_name": "drift", "device": "cpu", "device_name": "cpu", "num_actors": NUM_ENVS}

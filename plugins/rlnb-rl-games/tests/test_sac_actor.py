@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlnb import plugins
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("rl_games") is None, reason="RL-Games is not installed here")
 
@@ -21,7 +21,7 @@ def network(normalises: bool, seed: int) -> Any:
     from rl_games.algos_torch.model_builder import ModelBuilder
 
     torch.manual_seed(seed)
-    params = generic(plugins.library("rl_games_sac").default_agent)["params"]
+    params = agent_config(plugins.library("rl_games_sac").default_agent)["params"]
     sizes = {"obs_dim": 3, "action_dim": 2, "actions_num": 2, "input_shape": (3,), "normalize_input": normalises}
     module = ModelBuilder().load(params).build(sizes)
     for parameter in module.sac_network.actor.parameters():

@@ -6,7 +6,7 @@ import re
 import pytest
 from rlnb_rsl_rl.plugin import RSL_RL
 
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 
 def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
@@ -18,7 +18,7 @@ def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
 @pytest.mark.isaaclab
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 def test_the_default_agent_has_the_keys_rlnb_sets() -> None:
-    config = generic(RSL_RL.default_agent)
+    config = agent_config(RSL_RL.default_agent)
     assert getattr(config, RSL_RL.horizon_key) == 24
     assert all(hasattr(config, path) or path.startswith("teacher.") for path in RSL_RL.overruled)
     assert config.actor.distribution_cfg is not None

@@ -4,11 +4,11 @@ import re
 
 from rlnb_sb3.plugin import SB3
 
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 
 def test_the_default_agent_has_all_keys_rlnb_sets() -> None:
-    config = generic(SB3.default_agent)
+    config = agent_config(SB3.default_agent)
     assert config.keys() >= SB3.overruled.keys()
     assert config[SB3.horizon_key] == 24
 

@@ -20,7 +20,7 @@ from skrl.envs.wrappers.jax.base import Wrapper
 from skrl.utils.runner.jax import Runner
 
 from rlnb import plugins
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 NUM_ENVS, ITERATIONS = 4, 2
 
@@ -55,7 +55,7 @@ class Noise(Wrapper):
 def learner(seed: int, iterations: int = ITERATIONS) -> tuple[Runner, JaxRecorder]:
     """Return a runner on the noise env, and its recorder."""
     skrl.config.jax.device, skrl.config.jax.key = "cpu", seed
-    config = generic(plugins.library("skrl_jax").default_agent)
+    config = agent_config(plugins.library("skrl_jax").default_agent)
     config["seed"] = seed
     rollouts = config["agent"]["rollouts"]
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)

@@ -21,7 +21,7 @@ from skrl.envs.wrappers.torch.base import Wrapper
 from skrl.utils.runner.torch import Runner
 
 from rlnb import RlnbError, plugins
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 HORIZON, NUM_ENVS, LIMIT = 8, 4, 6
 ALGORITHMS = ("SAC", "TD3", "DDPG")
@@ -68,7 +68,7 @@ class Drift(Wrapper):
 def config(algorithm: str, **agent: Any) -> dict[str, Any]:
     """Return the default config of an algorithm, with small networks; DDPG has that of TD3 with one critic."""
     library = {"SAC": "skrl_sac"}.get(algorithm, "skrl_td3")
-    cfg: dict[str, Any] = generic(plugins.library(library).default_agent)
+    cfg: dict[str, Any] = agent_config(plugins.library(library).default_agent)
     if algorithm == "DDPG":
         models, removed = cfg["models"], ("policy_delay", "smooth_regularization")
         cfg["models"] = {name.removesuffix("_1"): model for name, model in models.items() if not name.endswith("_2")}

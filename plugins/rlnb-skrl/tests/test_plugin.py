@@ -10,8 +10,8 @@ from rlnb_skrl import plugin
 
 import rlnb
 from rlnb import plugins
+from rlnb.plugins import agent_config
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.worker.isaac.agents import generic
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
 
@@ -27,7 +27,7 @@ def test_a_multi_agent_library_has_its_own_agent_config_and_skrls_metrics() -> N
 
 
 def default(library: str) -> dict[str, Any]:
-    config: dict[str, Any] = generic(plugins.library(library).default_agent)
+    config: dict[str, Any] = agent_config(plugins.library(library).default_agent)
     return config
 
 

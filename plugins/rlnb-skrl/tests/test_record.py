@@ -17,7 +17,7 @@ from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper
 from skrl.utils.runner.torch import Runner
 
 from rlnb import plugins
-from rlnb.worker.isaac.agents import generic
+from rlnb.plugins import agent_config
 
 HORIZON = 16
 NUM_ENVS = 4
@@ -70,7 +70,7 @@ class Noise(MultiAgentEnvWrapper):
 
 
 def runner(seed: int, iterations: int) -> Runner:
-    config = generic(plugins.library("skrl_mappo").default_agent)
+    config = agent_config(plugins.library("skrl_mappo").default_agent)
     config["seed"] = seed
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
     for model in ("policy", "value"):
