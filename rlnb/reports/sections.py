@@ -233,7 +233,7 @@ def _parameters(run: RunFacts) -> list[tuple[str, str]]:
     manifest = run.manifest
     arguments = {
         "max_iterations": _iterations(run),
-        "max_frames": manifest.max_frames,
+        **({} if manifest.max_frames is None else {"max_frames": manifest.max_frames}),
         "num_envs": manifest.task.num_envs,
         "presets": ", ".join(manifest.task.presets) or None,
         "physics": manifest.task.physics,

@@ -145,6 +145,7 @@ def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_roo
     run.resume(max_iterations=5).wait()
     assert "max_iterations=5" in sections.reproduce([run])
     assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])
+    assert "max_frames" not in sections.parameters([run])
 
 
 def test_a_short_film_plays_in_the_report_and_a_long_one_is_a_still(run, monkeypatch):

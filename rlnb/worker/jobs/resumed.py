@@ -63,7 +63,8 @@ def restored(checkpoint: Path, save: Callable[[str], object], library: Library |
         reports = _folder_reports(checkpoint, copy) if checkpoint.is_dir() else _reports(checkpoint, copy)
         for name in library.checkpoint_companions if library else ():
             then, now = (path.with_name(name.replace(STEM, path.stem)) for path in (checkpoint, copy))
-            reports[_part_of(name)] = _compare_files(then, now)
+            if then.exists() or now.exists():  # not every algorithm of a library has every companion
+                reports[_part_of(name)] = _compare_files(then, now)
         return reports
 
 

@@ -119,6 +119,8 @@ def test_companions_are_parts_of_a_checkpoint(tmp_path: Path) -> None:
     checkpoint.with_suffix(".replay_buffer.npz").unlink()
     missing = restored(checkpoint, save_both, BUFFERED)
     assert missing["replay_buffer"] == "NOT restored: model_4.replay_buffer.npz does not exist"
+    never = restored(checkpoint, lambda path: torch.save(state(), path), BUFFERED)
+    assert set(never) == set(state()), "an algorithm without a replay buffer has lost none"
 
 
 def test_the_parts_of_a_folder_are_its_files(tmp_path: Path) -> None:

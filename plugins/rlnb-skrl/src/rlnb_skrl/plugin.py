@@ -41,7 +41,6 @@ SKRL = Library(
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
     checkpoint_unit="timestep",
-    checkpoint_companions=(f"{{stem}}{BUFFER}",),
     saves_when_stopped=True,
     metrics={
         "reward": "Reward / Total reward (mean)",
@@ -92,6 +91,7 @@ OFF_POLICY = [
         horizon_key="write_interval",
         overruled={path: argument for path, argument in SKRL.overruled.items() if path != ITERATION},
         adapted=(INTERVAL, "memory.memory_size"),
+        checkpoint_companions=(f"{{stem}}{BUFFER}",),
         metrics={
             **{name: tag for name, tag in SKRL.metrics.items() if name not in missing},
             "critic_loss": "Loss / Critic loss",
