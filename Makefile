@@ -126,7 +126,7 @@ GPU_PYTHON := $(if $(filter command line environment,$(origin PYTHON)),$(PYTHON)
 DEVICE ?= cuda:0
 empty :=
 SOURCES := $(subst $(empty) $(empty),:,$(CURDIR) $(addsuffix /src,$(addprefix $(CURDIR)/,$(PLUGINS))))
-test-gpu: ## run the tests on one NVIDIA GPU (< 10 minutes), into benchmarks/RESULTS.md; DEVICE=cpu rehearses them
+test-gpu: ## run the tests on one NVIDIA GPU (about 11 minutes), into benchmarks/RESULTS.md; DEVICE=cpu rehearses them
 	RLNB_TEST_DEVICE=$(DEVICE) PYTHONPATH=$(SOURCES) $(GPU_PYTHON) -m pytest -m gpu --durations=10 -rA $(addprefix tests/gpu/test_,driver.py ranks.py simulator.py libraries.py)
 
 # The kernel half of rlnb also runs on Pythons without Isaac Lab. PYENV_VERSION lets pyenv find a Python other than

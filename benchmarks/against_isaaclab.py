@@ -79,14 +79,14 @@ WITH_PINNED_MEMORY = (
 """``isaaclab`` for OvPhysX on a machine without CUDA, where it fails as published."""
 
 
-def stock_command(case: Case, iterations: int, library: str = "rsl_rl") -> list[str]:
+def stock_command(case: Case, iterations: int, library: str = "rsl_rl", device: str = "cpu") -> list[str]:
     """Return the command line of ``isaaclab train``, as documented by Isaac Lab."""
-    isaaclab = [str(Path(sys.executable).parent / "isaaclab")]
+    on_cpu = ON_CPU[library] if device == "cpu" else []
     return [
-        *([sys.executable, "-c", WITH_PINNED_MEMORY] if case.physics == "ovphysx" else isaaclab),
+        *(sys.executable, *(("-c", WITH_PINNED_MEMORY) if case.physics == "ovphysx" else ("-m", "isaaclab"))),
         *("train", "--rl_library", library, "--task", case.task),
-        *("--device", "cpu", "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
-        *("--seed", str(SEED), *ON_CPU[library], *([f"physics={case.physics}"] if case.physics else [])),
+        *("--device", device, "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
+        *("--seed", str(SEED), *on_cpu, *([f"physics={case.physics}"] if case.physics else [])),
     ]
 
 

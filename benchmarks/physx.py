@@ -67,7 +67,7 @@ def equal(num_envs: int) -> None:
 def rate(num_envs: int, starts: int, pairs: int, turns: int, turn_s: float) -> None:
     """Compare the steps/s of a training through rlnb with stock's."""
     case = Case(TASK, num_envs, 0, PHYSICS)
-    measured = ratios(case, "rsl_rl", starts, pairs, turns, turn_s)
+    measured = ratios(case, "rsl_rl", starts, pairs, turns, turn_s, "cpu")
     median, low, high = ratio_interval(measured)
     frames = statistics.median(ours for ours, _ in measured) * num_envs * horizon_of(case, "rsl_rl")
     record(

@@ -2,6 +2,7 @@
 
     python benchmarks/steps_per_s.py --library rsl_rl
     python benchmarks/steps_per_s.py --auto                # rlnb's side with nproc_per_node="auto"
+    python benchmarks/steps_per_s.py --case 0 --device cuda:0 --num-envs 4096
 
 The speed of a shared machine drifts by tens of percent within minutes, which would hide a difference of one percent
 between processes that run one after the other. Both sides are therefore started together. Then one side is paused
@@ -28,6 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +85,11 @@ class Side:
 
 
 @contextlib.contextmanager
-def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
+def stock_side(case: Case, library: str, folder: Path, device: str) -> Iterator[Side]:
     """Start ``isaaclab train``, and record the times at which its output reports an iteration."""
     pattern, per_iteration = PRINTED[library]
     process = subprocess.Popen(
-        stock_command(case, ENDLESS, library),
+        stock_command(case, ENDLESS, library, device),
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -127,7 +129,7 @@ def horizon_of(case: Case, library: str) -> int:
 
 
 @contextlib.contextmanager
-def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side, rlnb.Run]]:
+def our_side(case: Case, library: str, device: str, **arguments: Any) -> Iterator[tuple[Side, rlnb.Run]]:
     """Start the same training through rlnb."""
     run = rlnb.train(
         case.selected,
@@ -135,7 +137,7 @@ def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side,
         num_envs=case.num_envs,
         max_iterations=ENDLESS,
         seed=7,
-        device="cpu",
+        device=device,
         warm=False,
         **arguments,
     )
@@ -164,11 +166,14 @@ def tree(pid: int) -> list[psutil.Process]:
 
 
 def pairs_of(
-    case: Case, library: str, folder: Path, pairs: int, turns: int, turn_s: float, **arguments: Any
+    case: Case, library: str, folder: Path, pairs: int, turns: int, turn_s: float, device: str, **arguments: Any
 ) -> Iterator[tuple[float, float]]:
     """Start both sides; yield rlnb's and stock's iterations per second ``pairs`` times."""
     folder.mkdir()
-    with stock_side(case, library, folder) as stock, our_side(case, library, **arguments) as (ours, run):
+    with (
+        stock_side(case, library, folder, device) as stock,
+        our_side(case, library, device, **arguments) as (ours, run),
+    ):
         while not all((marks := side.marks()) and marks[-1][1] >= LED_IN for side in (stock, ours)):
             time.sleep(1)
         for side in (stock, ours):
@@ -192,7 +197,7 @@ def pairs_of(
 
 
 def ratios(
-    case: Case, library: str, starts: int, pairs: int, turns: int, turn_s: float, **arguments: Any
+    case: Case, library: str, starts: int, pairs: int, turns: int, turn_s: float, device: str, **arguments: Any
 ) -> list[tuple[float, float]]:
     """Measure one case; return rlnb's and stock's iterations per second of each pair."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
@@ -203,11 +208,11 @@ def ratios(
     simulator.shut_down()
     if arguments:  # the number that "auto" stands for is measured once, on the idle machine
         rlnb.train(
-            case.selected, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments
+            case.selected, library=library, num_envs=case.num_envs, device=device, max_iterations=1, **arguments
         ).wait()
     found = []
     for start in range(starts):
-        for ours, stock in pairs_of(case, library, base / str(start), pairs, turns, turn_s, **arguments):
+        for ours, stock in pairs_of(case, library, base / str(start), pairs, turns, turn_s, device, **arguments):
             found.append((ours, stock))
             text = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
             print(f"{library}, {case.task} start {start}: {text}", flush=True)
@@ -223,21 +228,25 @@ def main() -> None:
     parser.add_argument("--turn-s", type=float, default=8.0)
     parser.add_argument("--auto", action="store_true", help='rlnb with nproc_per_node="auto"')
     parser.add_argument("--case", type=int, choices=range(len(AUTO)), help="run only this case")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--num-envs", type=int, help="number of envs in place of the case's")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     cases = AUTO if arguments.auto else tuple((case, 0.98) for case in CASES)
     for index, (case, least) in enumerate(cases):
         if arguments.case not in (None, index):
             continue
+        case = replace(case, num_envs=arguments.num_envs or case.num_envs)
         options = {"nproc_per_node": "auto"} if arguments.auto else {}
         how_often = arguments.starts, arguments.pairs, arguments.turns, arguments.turn_s
-        pairs = ratios(case, arguments.library, *how_often, **options)
+        pairs = ratios(case, arguments.library, *how_often, arguments.device, **options)
         median, low, high = ratio_interval(pairs)
         how = 'nproc_per_node="auto" / stock' if arguments.auto else "rlnb / stock"
         frames = statistics.median(ours for ours, _ in pairs) * case.num_envs * horizon_of(case, arguments.library)
+        gpu = "" if arguments.device == "cpu" else "GPU, "
         holds = median >= least if arguments.auto else median >= least and low >= 0.95
         record(
-            f"{arguments.library}, {case.task}, {case.num_envs} envs: steps/s, {how}",
+            f"{gpu}{arguments.library}, {case.task}, {case.num_envs} envs: steps/s, {how}",
             f"{median:.3f} ({low:.3f} to {high:.3f}), {len(pairs)} pairs in {arguments.starts} starts, "
             f"{arguments.turns} turns of {arguments.turn_s:g} s each; {frames:,.0f} steps/s",
             f"median >= {least}" + ("" if arguments.auto else ", low >= 0.95"),

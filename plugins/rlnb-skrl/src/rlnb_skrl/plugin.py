@@ -65,7 +65,7 @@ JAX = dataclasses.replace(
     name="skrl_jax",
     backend="rlnb_skrl.jax_backend:SkrlJax",
     metrics={**SKRL.metrics, "learning_rate": "Learning / Policy learning rate"},
-    requires=("skrl>=2.1,<2.2", "jax>=0.12,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
+    requires=("skrl>=2.1,<2.2", "jax>=0.11,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
 )
 """The same algorithms and agent configs as ``SKRL``, with the networks in Flax."""
 
