@@ -91,7 +91,7 @@ def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
 def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
     """Change the resolved Isaac Lab env config in place. Called on every rank before the env is made.
 
-    A hook that raises fails the run. :attr:`rlnb.Started.plugins` records the plugins with this hook.
+    A hook that raises fails the run. ``run.started.plugins`` records the plugins with this hook.
 
     Args:
         env_cfg: Isaac Lab's env config, with the user's overrides set.

@@ -94,10 +94,26 @@ def library(name: str) -> Library:
     return _get("RL library", name, libraries())
 
 
-def plugin_of(library: str) -> Plugin | None:
-    """Return the plugin of a library; None for one that rlnb has itself, or that is not installed."""
+def owner_of(library: Library) -> Plugin:
+    """Return the plugin that registers a library of this name, or one of the library's name if there is none."""
     pairs = registered("rlnb_libraries")
-    return next((plugin for plugin, items in pairs if any(item.name == library for item in items)), None)
+    owners = (plugin for plugin, items in pairs if any(item.name == library.name for item in items))
+    return next(owners, Plugin(name=library.name))
+
+
+def new_backend(library: Library) -> Any:
+    """Return a new backend of a library.
+
+    Raises:
+        HookError: The plugin's class cannot be loaded. The error names the plugin.
+    """
+    try:
+        backend = load(library.backend)
+    except RlnbError as exc:
+        plugin, fault = owner_of(library), str(exc)
+        what = f"The library {library.name!r} of the {plugin} has no backend: {fault}"
+        raise HookError(what, fault=fault, fix=plugin.usual_fix) from exc
+    return backend()
 
 
 def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tuple[Role, ...]:
@@ -136,8 +152,10 @@ def gpu_ranks(manifest: Manifest) -> int:
     each = manifest.resources.nproc_per_node
     item = libraries().get(manifest.library)
     roles = roles_of(item, manifest.resources.world_size, manifest.agent) if item else ()
+    if not roles:
+        return each
     nodes = [roles[first : first + each] for first in range(0, len(roles), each)]
-    return max((sum(not role.cpu for role in node) for node in nodes), default=each)
+    return max(sum(not role.cpu for role in node) for node in nodes)
 
 
 def _fault_of(roles: Sequence[object], world_size: int) -> str:
@@ -160,7 +178,7 @@ def _fault_of(roles: Sequence[object], world_size: int) -> str:
 
 
 def _roles_error(library: Library, fault: str) -> HookError:
-    plugin = plugin_of(library.name) or Plugin(name=library.name)
+    plugin = owner_of(library)
     what = f"The roles function {library.roles!r} of the {plugin} {fault}"
     return HookError(what, fault=fault, fix=plugin.usual_fix)
 
@@ -256,9 +274,3 @@ def agent_config(reference: str) -> Any:
         raise RlnbError(f"{reference!r}: there is no package {module!r}. {exc}") from exc
     with importlib.resources.as_file(folder / name) as path:
         return read_agent(path)
-
-
-def owner_of(library: Library) -> Plugin:
-    """Return the plugin that registers a library."""
-    owners = [plugin for plugin, items in registered("rlnb_libraries") if library in items]
-    return owners[0] if owners else Plugin(name=library.name)

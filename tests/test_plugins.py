@@ -45,6 +45,21 @@ def test_the_error_for_a_broken_reference_names_the_reference_and_the_interprete
     assert caught.value.__cause__ is not None
 
 
+def test_a_backend_that_cannot_be_loaded_is_named_with_its_library_and_its_plugin() -> None:
+    echo = plugins.library("echo")
+    assert type(plugins.new_backend(echo)).__name__ == "Echo"
+    lost = dataclasses.replace(echo, name="lost", backend="rlnb_echo.backend:Lost")
+    rlnb.register(type("P", (), {"rlnb_libraries": staticmethod(rlnb.hookimpl(lambda: [lost]))}), "finder")
+    try:
+        with pytest.raises(rlnb.RlnbError) as caught:
+            plugins.new_backend(lost)
+    finally:
+        manager().unregister(name="finder")
+    text = "The library 'lost' of the plugin 'finder' (registered by hand) has no backend: 'rlnb_echo.backend:Lost' "
+    assert str(caught.value).startswith(f"{text}cannot be loaded by {sys.executable}: ")
+    assert str(caught.value).endswith(". Correct its code.")
+
+
 def test_a_reference_reaches_into_classes() -> None:
     assert plugins.load("pathlib:Path.cwd")() == Path.cwd()
 
@@ -182,6 +197,9 @@ def test_the_ranks_on_a_gpu_are_those_whose_role_allows_it(roles: Callable[[obje
     assert plugins.gpu_ranks(manifest) == 1, "the first node has a learner, and the second has none"
     assert plugins.gpu_ranks(dataclasses.replace(manifest, library="echo")) == 3
     assert plugins.gpu_ranks(dataclasses.replace(manifest, library="gone")) == 3
+    assert rlnb.HostedLauncher.gpu_ranks(manifest) == 1
+    roles(lambda world_size, agent: [LEARNER])
+    assert rlnb.HostedLauncher.gpu_ranks(manifest) == 3, "roles that do not fit are a problem of their own"
 
 
 def leave(world_size: int, agent: object) -> list[rlnb.Role]:
@@ -223,3 +241,10 @@ def test_a_plugin_refuses_a_number_of_ranks_in_its_own_words(roles: Callable[[ob
     roles(refuse)
     with pytest.raises(rlnb.RlnbError, match=r"^2 ranks are too few\.$"):
         plugins.roles_of(WITH_ROLES, 2, {})
+
+
+def test_the_owner_of_a_library_is_the_plugin_with_a_library_of_its_name() -> None:
+    echo = plugins.library("echo")
+    for library in (echo, dataclasses.replace(echo, requires=())):
+        assert plugins.owner_of(library).distribution == "rlnb-echo"
+    assert str(plugins.owner_of(dataclasses.replace(echo, name="gone"))) == "plugin 'gone' (registered by hand)"

@@ -305,7 +305,7 @@ def _parts(created_s: float, timelines: Sequence[_Timeline]) -> Parts:
         else:
             restarting += line.begin_s - line.request_s
         work = line.kept_s - line.begin_s
-        # A backend may save before its first iteration, to compare what it restored; that is part of the start.
+        # A backend may save before its first iteration; that is part of the start.
         saves = [save for save in line.saves or () if line.begin_s < save.end_s <= line.kept_s]
         spent = min(work, sum(save.duration_s for save in saves if 0 <= save.duration_s < math.inf))  # may be damaged
         recorded = recorded or line.saves is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,9 +78,9 @@ def new(
 ) -> None:
     """Create a plugin package that works without changes and has tests."""
     from rlnb.cli.scaffold import make_plugin
+    from rlnb.storage.installation import editable_line
 
-    folder = str(make_plugin(name, kind, out))
-    path = folder if Path(folder).is_absolute() else f"./{folder}"  # without ./, pip reads it as a package name
+    folder = make_plugin(name, kind, out)
     screen.say(f"{folder} is ready. Next:", stderr=True)
-    screen.say(f"pip install -e {shlex.quote(f'{path}[test]')}")
-    screen.say(f"pytest {shlex.quote(folder)}")
+    screen.say(editable_line(folder, "test"))
+    screen.say(f"{shlex.quote(sys.executable)} -m pytest {shlex.quote(str(folder.absolute()))}")

@@ -46,7 +46,7 @@ class Launcher(Protocol):
 
     @property
     def max_running(self) -> int | None:
-        """Trainings that run at once on one machine; others wait. None if the launcher has a queue of its own."""
+        """Most trainings that run at once on a machine; others wait. None if the launcher has a queue of its own."""
         ...
 
     @property
@@ -71,9 +71,10 @@ class Launcher(Protocol):
         The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, in such a way that the agent outlives this
         process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation, walltime
         and result. The command begins with ``manifest.python``, or with the interpreter of this process; on another
-        machine it has to be an interpreter of that machine. ``command.env`` adds to the environment of the agent, which
-        :data:`RUN_VARIABLES` describes. If ``command.nodes`` is more than one, the launcher starts one agent on each
-        node: ``python -m rlnb.node JOB_DIR --node K --master HOST:PORT``, with a free port of the first node.
+        machine it has to be an interpreter of that machine. The agent adds ``command.env`` to its own
+        environment, which :data:`RUN_VARIABLES` describes, for the command that it runs. If ``command.nodes``
+        is more than one, the launcher starts one agent on each node: ``python -m rlnb.node JOB_DIR --node K
+        --master HOST:PORT``, with a free port of the first node.
 
         Args:
             command: Command that the agent will run.
@@ -100,8 +101,8 @@ class Launcher(Protocol):
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Remove a waiting job from the launcher's queue, and return at once.
 
-        A running job needs no action: its agent finds the request to cancel in ``job_dir``. The job may be lost: the
-        process that owned it is gone, and its entry in the queue is left.
+        A running job needs no action: its agent finds the request to cancel in ``job_dir``. If the job is lost, the
+        process that owned it is gone, but its entry may still be in the queue.
 
         Args:
             handle: Handle that :meth:`submit` returned.

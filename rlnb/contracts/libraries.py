@@ -36,8 +36,8 @@ class TrainContext(Protocol):
     ``torch.distributed.all_reduce`` already does nothing. A library that communicates by other means must skip its own
     synchronisation when this is False."""
     max_iterations: int | None
-    """Iteration to end at; None keeps the number in the agent config. It also stands for ``max_frames`` of
-    :func:`rlnb.train`, counted in iterations of :attr:`rlnb.Library.horizon_key` env steps."""
+    """Iteration to end at; None keeps the number in the agent config. For ``max_frames`` of :func:`rlnb.train`, rlnb
+    computes it from the envs of all ranks and the env steps that :attr:`rlnb.Library.horizon_key` names."""
     inputs: Mapping[str, Path]
     """Files of the inputs that the user gave, by the names in :attr:`rlnb.Library.inputs`."""
     trust: bool
@@ -58,15 +58,15 @@ class TrainContext(Protocol):
     def init_from(self) -> Path | None:
         """Checkpoint whose weights to start from, normalisers included; optimiser and counters start anew.
 
-        None starts from fresh weights. :meth:`started` raises if it is a file and was not read.
+        None starts from fresh weights. :meth:`started` raises if there is a checkpoint and it was not read.
         """
         ...
 
     def make_env(self, num_envs: int | None = None, *, seed: int | None = None) -> Any:
         """Return an env of the training's task as ``gymnasium.make`` does, with its overrides and the plugins' hooks.
 
-        The first env of a rank is the one that it trains with: rlnb films, shows and records it. Isaac Lab has one
-        simulation in each process, so close an env before the next one is made. rlnb closes the last one.
+        The first env of a rank is its training env, which rlnb films, shows and records. Isaac Lab has one simulation
+        in each process, so close an env before you make the next one. rlnb closes the last one.
 
         Args:
             num_envs: Number of envs; None is this rank's share of the training's envs.
@@ -97,8 +97,8 @@ class TrainContext(Protocol):
         """Return the policy of an input of the kind ``"policy"``, which any library may have trained.
 
         The library of that run loads it, with the agent config of that run. The env is neither stepped nor reset, and
-        the random numbers of this process stay as they are. Call it on every rank that needs the policy, also when the
-        training resumes.
+        the random numbers of this process stay as they are. Call this method on every rank that needs the policy, also
+        when the training resumes.
 
         Args:
             name: Name of the input.
@@ -173,11 +173,11 @@ class TrainContext(Protocol):
         ...
 
     def pool(self, mean: Any, variance: Any) -> None:
-        """Replace a rank's running mean and variance by those over the data of all ranks, in place.
+        """Replace a rank's running mean and variance by those over the data of all ranks of its role, in place.
 
-        For a library that does not combine them itself. Call it on every rank after each update. The ranks start from
-        equal statistics and add the same number of samples, so their counts need no correction. With a single rank the
-        call has no effect.
+        A library that does not combine them itself calls this on every rank of the role after each update. The ranks
+        start from equal statistics and add the same number of samples, so their counts need no correction. With a
+        single rank the call has no effect.
 
         Args:
             mean: Running mean, a ``torch.Tensor``.

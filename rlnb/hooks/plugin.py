@@ -96,8 +96,20 @@ def load_module(entry: metadata.EntryPoint, plugin: Plugin) -> Any:
 def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent is a module and not a package
+        return False
     except ValueError:  # a module of sys.modules that was made by hand, without a spec
         return True
+
+
+def absent_module(reference: str) -> str:
+    """Return the module of a ``"module:attr"`` string if it does not exist; an empty string if it does.
+
+    Nothing is imported for this, so a module exists as long as its package is not loaded.
+    """
+    module = reference.partition(":")[0]
+    is_known = module.rpartition(".")[0] in sys.modules
+    return module if is_known and not _exists(module) else ""
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import pluggy
 from rlnb import hookspecs
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.hooks.answers import answer_of
-from rlnb.hooks.plugin import HookError, Plugin, load_module, plugin_of, text_of
+from rlnb.hooks.plugin import HookError, Plugin, absent_module, load_module, plugin_of, text_of
 from rlnb.spec import Task
 
 REGISTRATION = {
@@ -142,6 +142,7 @@ class Registry:
             pairs = {hook: list(self._answers(hook, ones)) for hook, ones in implementations.items()}
         for hook in REGISTRATION:
             self._items[hook] = self._unique(hook, [pair for pair in pairs[hook] if not pair[0].error])
+        self._remark_absent_backends()
         self._settled = {hook: self.implementations(hook) for hook in REGISTRATION}
 
     @contextlib.contextmanager
@@ -187,6 +188,14 @@ class Registry:
                     self._remark(plugin, f"has {kind} named {name!r}, as has {others}. {fix}")
         unique = {name for name in owners if len(owners[name]) == 1 and name not in reserved}
         return [(plugin, tuple(item for item in items if _name(item) in unique)) for plugin, items in pairs]
+
+    def _remark_absent_backends(self) -> None:
+        """Remark each library whose backend is in a module that does not exist, so that no run of it can start."""
+        for plugin, libraries in self._items["rlnb_libraries"]:
+            for library in libraries:
+                if module := absent_module(library.backend):
+                    what = f"has a library {library.name!r} whose backend is in {module!r}, which does not exist."
+                    self._remark(plugin, f"{what} Correct Library.backend.")
 
     def _remark(self, plugin: Plugin, remark: str) -> None:
         if remark not in plugin.remarks:

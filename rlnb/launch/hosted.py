@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import socket
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rlnb import plugins
 from rlnb.errors import RlnbError, require_linux
 from rlnb.records.layout import JobDir
-from rlnb.spec import Json
+from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json
@@ -87,6 +89,16 @@ class HostedLauncher:
     """Name of the file in the job's folder that holds the host's own output."""
     hosts: ClassVar[Hosts] = Hosts()
     """Hosts started by this process, shared by its launchers, since a launcher may serve one training only."""
+
+    @staticmethod
+    def gpu_ranks(manifest: Manifest) -> int:
+        """Return the number of ranks on each node that use a GPU, if the device of the training is a GPU.
+
+        The ranks whose role has ``cpu=True`` use none.
+        """
+        with contextlib.suppress(RlnbError):  # a number of ranks that does not fit the roles is a problem of its own
+            return plugins.gpu_ranks(manifest)
+        return manifest.resources.nproc_per_node
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return the argv that starts the host of a job."""

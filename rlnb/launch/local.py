@@ -76,7 +76,7 @@ def _check_numbers(max_running: int | None, walltime_s: float | None) -> Iterato
 def _check_gpus(manifest: Manifest) -> Iterator[Problem]:
     count, device, ranks = gpu_count(), manifest.resources.device, manifest.resources.nproc_per_node
     kind, _, number = device.partition(":")
-    if kind not in ("auto", "cuda") or (kind == "auto" and not count):
+    if kind not in ("auto", "cuda") or (kind == "auto" and not count) or not isinstance(ranks, int):
         return
     with contextlib.suppress(RlnbError):  # a number of ranks that does not fit the roles is a problem of its own
         ranks = plugins.gpu_ranks(manifest)

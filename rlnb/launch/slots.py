@@ -12,7 +12,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -119,6 +119,7 @@ def take_slots(
                 return slots
             if time.monotonic() - look_s > TELL_S:
                 look_s = time.monotonic()
+                keep([ticket, *slots.values()])
                 on_wait([name for name in holders() if name != request.run])
             time.sleep(poll_s)
         for lock in slots.values():
@@ -148,6 +149,16 @@ def _take_free(request: SlotRequest, folder: Path, ticket: Path, slots: dict[str
             lock.truncate(0)
             lock.write(request.run)
             lock.flush()
+
+
+def keep(locks: Iterable[IO[str]]) -> None:
+    """Renew the times of locks: cleaners of temporary folders remove files that have not changed for some days.
+
+    Without its file, a lock would not keep others away.
+    """
+    for lock in locks:
+        with contextlib.suppress(OSError):
+            os.utime(lock.fileno())
 
 
 def holders() -> list[str]:

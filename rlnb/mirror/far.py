@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ STATES_S = 1.0
 """Seconds between two reports of the jobs' states, which also show that this process lives."""
 CANCEL_S = 60.0
 """Seconds between two attempts to take a job that was cancelled out of its queue."""
+WITHDRAW_S = 2.0
+"""Seconds to wait for such an attempt. It goes on behind if the queue does not answer."""
 SILENT_S = 60.0
 """Seconds without a frame from the other end after which this process ends."""
 
@@ -59,6 +62,7 @@ class Far:
         self._states_s = float("-inf")
         self._withdrawn_s: dict[str, float] = {}
         """When each job that was cancelled was taken out of its queue the last time, by the name of the job."""
+        self._withdrawal: threading.Thread | None = None
 
     def serve(self) -> None:
         """Answer the requests of the other machine, and send what changes.
@@ -69,10 +73,11 @@ class Far:
         pause_s = 0.0
         self._channel.send(Frame(kind="clock", mtime_ns=time.time_ns()))
         while time.monotonic() - self._channel.heard_s < SILENT_S:
-            frame = self._channel.receive(pause_s)
+            frame, begin_s = self._channel.receive(pause_s), time.monotonic()
             while frame is not None:
                 self._do(frame)
-                frame = self._channel.receive(0)
+                # Also while a large file arrives without a pause, the other end has to hear of this one.
+                frame = self._channel.receive(0) if time.monotonic() - begin_s < STATES_S else None
             begin_s = time.monotonic()
             states = self._states() if begin_s - self._states_s > STATES_S else None
             self._send_changes()
@@ -139,7 +144,14 @@ class Far:
         now_s = time.monotonic()
         if now_s - self._withdrawn_s.get(job.folder.path.name, float("-inf")) < CANCEL_S:
             return
+        if self._withdrawal is not None and self._withdrawal.is_alive():  # the queue does not answer
+            return
         self._withdrawn_s[job.folder.path.name] = now_s
+        self._withdrawal = threading.Thread(target=self._cancel_there, args=(job,), daemon=True, name="withdraw")
+        self._withdrawal.start()
+        self._withdrawal.join(WITHDRAW_S)
+
+    def _cancel_there(self, job: JobRecord) -> None:
         with contextlib.suppress(RlnbError, OSError):  # the agent ends the job, or its queue is away
             if (handle := job.handle) is not None:
                 plugins.launcher_of(self._record.manifest).cancel(handle, job.folder.path)

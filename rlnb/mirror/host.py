@@ -93,13 +93,14 @@ class Host:
         channel.send(self._launcher.wish("serve", self._record.manifest, {"have": self._near.have()}))
         pinged_s, heard = time.monotonic(), False
         while self.is_needed():
-            frame = channel.receive(LOOK_S)
+            frame, begin_s = channel.receive(LOOK_S), time.monotonic()
             while frame is not None:
                 heard = True
                 self._receive(frame)
                 if frame.kind == "states":  # the first changes are written, which would fail again on each connection
                     self._pause_s, self._away_since = FIRST_PAUSE_S, ""
-                frame = channel.receive(0)
+                # Also while much arrives without a pause, jobs are cancelled, and the other end hears of this one.
+                frame = channel.receive(0) if time.monotonic() - begin_s < BEAT_S else None
             now_s = time.monotonic()
             if now_s - channel.heard_s > (SILENT_S if heard else HELLO_S):
                 raise Closed("it does not answer")

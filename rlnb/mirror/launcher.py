@@ -285,8 +285,15 @@ class RemoteLauncher(ABC):
             if theirs.get(name) not in (ours, None)
         ]
 
+    def _collect(self) -> None:
+        """Collect the exit statuses of mirrors that have ended, since each of them stays a process until then."""
+        for path, (begun_s, mirror) in [*self._started.items()]:
+            if mirror.poll() == 0 and time.monotonic() - begun_s > START_S:
+                self._started.pop(path, None)
+
     def _start_mirror(self, job_dir: Path) -> None:
         """Start a process that mirrors the run of a job. It ends at once if there is one."""
+        self._collect()
         log = job_dir / remote.LOG
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with open(os.open(log, flags, files.FILE_MODE), "ab") as output:

@@ -27,6 +27,9 @@ from rlnb.storage.walk import files_below
 
 DOUBT_NS = 2_000_000_000
 """Largest difference between two comparisons of the clocks that a slow connection may cause, in nanoseconds."""
+MISSING_S = 15.0
+"""Seconds without a word of a job that has begun there after which its folder there counts as gone. The states that the
+other machine sends are some seconds older than the files."""
 
 
 class Near:
@@ -45,6 +48,8 @@ class Near:
         """Inode and time of change of each file that was sent on this connection."""
         self._started: set[str] | None = None
         """Jobs that have been started on the other machine; None until it has said so on this connection."""
+        self._missing_s: dict[str, float] = {}
+        """Time since which the other machine does not know a job that has begun there, by the name of the job."""
         record = remote.remote_of(run)
         self._ahead_ns = record.ahead_ns if record else 0
 
@@ -103,6 +108,7 @@ class Near:
     def begin(self) -> None:
         """Forget what was sent, for a new connection."""
         self._done.clear()
+        self._missing_s.clear()
         self._started = None
 
     def send(self, channel: Channel) -> None:
@@ -117,16 +123,33 @@ class Near:
             elif not files.there(remote.sent(job)):
                 if not files.there(job.cancel):
                     self._start(channel, job)
-            elif self._started is not None and job.path.name not in self._started and self._is_new(job.path):
-                if files.there(job.cancel):
-                    self._end(job, "cancelled", f"cancelled before it reached {self._place}")
-                    continue
-                self._start(channel, job)  # an earlier connection has ended before the job arrived
+            elif self._started is not None and job.path.name not in self._started:
+                if job.logs() or files.there(job.started):
+                    self._miss(job)
+                elif self._is_new(job.path):
+                    if files.there(job.cancel):
+                        self._end(job, "cancelled", f"cancelled before it reached {self._place}")
+                        continue
+                    self._start(channel, job)  # an earlier connection has ended before the job arrived
             if self._is_new(job.cancel):
                 data = files.read_json(job.cancel) or {}
                 channel.send(Frame(kind="cancel", path=job.path.name, data=data))
             self._send_new(channel, job.flight_request)
         self._send_new(channel, self._run.wanted)
+
+    def _miss(self, job: JobDir) -> None:
+        """Say that a job that has begun there is not there any more. It must not begin a second time by itself.
+
+        Its folder may be gone for good, or for as long as a file system there is not mounted.
+        """
+        now_s = time.monotonic()
+        if now_s - self._missing_s.setdefault(job.path.name, now_s) < MISSING_S:
+            return
+        what = f"{self._place} does not have the folder of this job any more"
+        if files.there(job.cancel):
+            self._end(job, "cancelled", f"cancelled: {what}")
+        else:
+            self.hosted(job).waits(f"{what}. If it is gone for good, use run.cancel()")
 
     def _is_new(self, path: Path) -> bool:
         """Return whether a file exists and has changed since the last call."""
@@ -226,6 +249,7 @@ class Near:
         """Take over which jobs have been started there, why they wait, and which have ended."""
         entries = {name: entry for name, entry in states.items() if isinstance(entry, Mapping)}
         self._started = {name for name, entry in entries.items() if entry.get("state") != "created"}
+        self._missing_s = {name: since_s for name, since_s in self._missing_s.items() if name not in self._started}
         for job in self.open_jobs():
             if (entry := entries.get(job.path.name)) is not None:
                 self.hosted(job).waits(str(entry.get("waits", "")))

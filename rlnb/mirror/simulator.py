@@ -158,7 +158,7 @@ class FarJob(SimulatorJob):
         else:
             with contextlib.suppress(queue.Empty):
                 text = self._reasons.get(timeout=REASON_S)
-        self._over = True
+        self.let_go()
         self._connection.close()
         return text or (
             f"There is no connection to {self._machine.place}, so the living simulator there ends: "
@@ -168,5 +168,4 @@ class FarJob(SimulatorJob):
     def end(self) -> None:
         """End the job, and leave the queue of the other machine."""
         super().end()
-        self._over = True
         self._connection.close()

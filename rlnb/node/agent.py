@@ -18,12 +18,12 @@ from typing import IO
 from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
 from rlnb.launch.local import visible_gpus
-from rlnb.launch.slots import SlotRequest, take_slots
+from rlnb.launch.slots import SlotRequest, keep, take_slots
 from rlnb.node.alerts import Lookout
 from rlnb.node.child import describe_exit, wakes
 from rlnb.node.descendants import ask_for_stacks, kill_descendants
 from rlnb.node.lent import LentWorker
-from rlnb.node.peers import HANGS, Member, Peers, Stall
+from rlnb.node.peers import HANGS, Member, Peers, Stall, size_of
 from rlnb.node.sampling import sampling
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
@@ -44,6 +44,8 @@ LEAVE_S = 3.0
 """Seconds that a worker has to exit after it was stopped and wrote its result."""
 SAVE_S = 25.0
 """Seconds that a training that is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
+LENT_GRACE_S = SAVE_S + TERM_GRACE_S
+"""Seconds between the two signals to a job with living simulators, which a training may have borrowed."""
 SAVE_POLL_S = 0.05
 """Seconds between checks whether a training that is stopped has saved."""
 RESERVE_BYTES = 32768
@@ -93,6 +95,7 @@ class Agent:
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
         self._gpus: tuple[Gpu, ...] = ()
+        self._slots: Mapping[str, IO[str]] = {}
         self._signalled = self._let_go = self._interrupted = False
         self._beat = 0.0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -114,6 +117,9 @@ class Agent:
     def run(self, start: Callable[[Command], Child]) -> int:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
         status = self._run(start)
+        for slot in self._slots.values():
+            slot.close()
+        self._slots = {}
         if self._node == 0 and self._job.kind == "train" and files.there(self._job.result):
             Lookout(self._job).end()  # the slots are free, since a webhook may take its time
         return status
@@ -121,12 +127,11 @@ class Agent:
     def _run(self, start: Callable[[Command], Child]) -> int:
         if self._node == 0:
             _keep_space(self._job.reserve)
-        slots: Mapping[str, IO[str]] = {}
         if self._command.queued:
             locks = self._take_slots()
             if locks is None:
                 return self._end("cancelled", "cancelled while it waited in the queue", None)
-            slots = locks
+            self._slots = locks
         try:
             claim = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
             path = self._job.running(self._node)
@@ -140,11 +145,10 @@ class Agent:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
         spare = child.own if isinstance(child, LentWorker) and child.returned else ()
-        kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S, spare=spare)
-        code = 1 if self._let_go else self._end(outcome, error, child.poll())
-        for slot in slots.values():
-            slot.close()
-        return code
+        lends = self._job.kind == "simulator" and self._signalled  # its trainings heard the signal too, and save
+        grace_s = LENT_GRACE_S if lends else TERM_GRACE_S
+        kill_descendants(0.0 if outcome == "completed" else grace_s, spare=spare)
+        return 1 if self._let_go else self._end(outcome, error, child.poll())
 
     def _take_slots(self) -> Mapping[str, IO[str]] | None:
         """Wait for slots; return their locks, or None if the job was cancelled first.
@@ -237,11 +241,11 @@ class Agent:
         if not (self._ours and self._job.kind == "train"):
             return None
         job, run = self._job, run_dir_of(self._job.path)
-        before = _size(run.event_files())
+        before = size_of(run.event_files())
         return Silence(
             job.log(self._node),
             lambda: files.there(job.started),
-            logs=lambda: _size(run.event_files()) > before,
+            logs=lambda: size_of(run.event_files()) > before,
             mark=job.silent(self._node),
             earlier_log=self._earlier_log,
         )
@@ -325,6 +329,7 @@ class Agent:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
                 self._job.alive(self._node).touch()
+            keep(self._slots.values())
             self._deadline = self._new_deadline()
         return self._signalled or self._let_go or files.there(self._job.cancel) or self._superseded()
 
@@ -340,7 +345,7 @@ class Agent:
         """Write the result, unless the worker already wrote its own, which is more detailed."""
         if outcome == "completed" and self._node > 0:
             return 0  # the first node writes it
-        if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
+        if outcome == "failed" and is_full(self._job.path):
             error += f". No space left on the disk of {self._job.path}"  # the full disk may have truncated the log
         try:
             files.write_once(self._job.result, self._result(outcome, error, code), self._job.reserve)
@@ -363,12 +368,11 @@ def _wait_for(runs: Sequence[str]) -> str:
     return f"waits for {', '.join(runs)}" if runs else "waits for its turn"
 
 
-def _size(paths: Sequence[Path]) -> int:
-    size = 0
-    for path in paths:
-        with contextlib.suppress(OSError):
-            size += path.stat().st_size
-    return size
+def is_full(folder: Path) -> bool:
+    """Return whether the disk of a folder is full; False if that cannot be found out."""
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(folder).free < FULL_BYTES
+    return False
 
 
 def _keep_space(path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,8 @@ from rlnb.spec import Json
 
 RUN_FOLDERS = ("run", "flight", "job_dir")
 """Fields of requests, and of their policy, that name a folder of a run, which the node has to see."""
+MOST_OUTS = 16
+"""Most folders for files of the kernel that are kept. Each request for an env names a new one and ends the last env."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +44,10 @@ class Courier:
         self._folder = folder
         self._names: dict[Path, str] = {}
         """Folder on the kernel's machine by the folder here that stands for it."""
-        self._outs: set[Path] = set()
-        """Folders here into which requests let the worker write files for the kernel."""
+        self._outs: dict[Path, None] = {}
+        """Folders here into which requests let the worker write files for the kernel, the newest last."""
+        self._count = 0
+        """Number of folders that were made."""
         self._seen: dict[str, dict[str, bool]] = {}
         """Whether this machine sees a file of the kernel's machine, by the file's root and relative path."""
 
@@ -83,8 +88,7 @@ class Courier:
         if isinstance(policy := payload.get("policy"), Mapping):
             values["policy"] = {**policy, **self._runs(policy)}
         if isinstance(out := values.get("out"), str):
-            self._outs.add(local := self._local(out))
-            values["out"] = str(local)
+            values["out"] = str(self._out(out))
         if isinstance(task := values.get("task"), Mapping):
             values["task"] = self._task(task)
         if isinstance(tasks := values.get("tasks"), Sequence) and not isinstance(tasks, str):
@@ -131,13 +135,25 @@ class Courier:
             return task
         return {**task, "source": str(self._local(root) / Path(source).name)}
 
+    def _out(self, folder: str) -> Path:
+        """Return the folder here for files that a request wants in a folder of the kernel's machine."""
+        local = self._local(folder)
+        self._outs.pop(local, None)
+        self._outs[local] = None
+        for old in [*self._outs][:-MOST_OUTS]:
+            del self._outs[old], self._names[old]
+            if old.parent == self._folder:
+                shutil.rmtree(old, ignore_errors=True)
+        return local
+
     def _local(self, folder: str) -> Path:
         """Return the folder of this machine that stands for one of the kernel's machine."""
         for local, name in self._names.items():
             if name == folder:
                 return local
-        local = self._folder / str(len(self._names))
+        local = self._folder / str(self._count)
         local.mkdir()
+        self._count += 1
         self._names[local] = folder
         return local
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 STACKS_S = 1.0
 """Seconds to wait for processes to write their stacks."""
+KILLED_S = 60.0
+"""Seconds that processes have to end after SIGKILL. One that waits for a driver or for a file system ends only later,
+and one of another user never gets the signal."""
 
 
 def descendants() -> list[psutil.Process]:
@@ -32,6 +36,8 @@ def descendants() -> list[psutil.Process]:
 def kill_descendants(grace_s: float, *, spare: Collection[psutil.Process] = ()) -> None:
     """End every process below this one: SIGTERM, then SIGKILL until none is left.
 
+    Those that are left after ``KILLED_S`` are named in the error output, since the caller has a result to write.
+
     Args:
         grace_s: Seconds between the two signals.
         spare: Processes that live on.
@@ -39,16 +45,29 @@ def kill_descendants(grace_s: float, *, spare: Collection[psutil.Process] = ()) 
     import psutil
 
     for process in descendants():
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):
             if process not in spare:
                 process.terminate()
     deadline = time.monotonic() + grace_s
     while processes := _living(spare):
+        if time.monotonic() > deadline + KILLED_S:
+            names = ", ".join(f"{process.pid} ({_name(process)})" for process in processes)
+            sys.stderr.write(f"rlnb.node: these processes did not end within {KILLED_S:.0f} s of SIGKILL: {names}\n")
+            return
         if time.monotonic() > deadline:
             for process in processes:
-                with contextlib.suppress(psutil.NoSuchProcess):
+                with contextlib.suppress(psutil.Error):
                     process.kill()
         time.sleep(0.02)
+
+
+def _name(process: psutil.Process) -> str:
+    import psutil
+
+    try:
+        return process.name()
+    except psutil.Error:
+        return "unknown"
 
 
 def _living(spare: Collection[psutil.Process]) -> list[psutil.Process]:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.launch import tls
-from rlnb.node.agent import ENDS
+from rlnb.node.agent import ENDS, LENT_GRACE_S
 from rlnb.node.courier import Courier
 from rlnb.node.descendants import kill_descendants
 from rlnb.records.layout import JobDir
@@ -83,6 +83,7 @@ class InteractiveJob:
         while not self._stopped and not (reason := self._reason()):
             await asyncio.sleep(POLL_S)
         server.close()
+        await self._let_trainings_end()
         if not self._stopped:  # otherwise the launcher knows the reason
             print(reason, flush=True)
             for writer in [*self._simulators]:
@@ -96,6 +97,12 @@ class InteractiveJob:
 
     def _stop(self) -> None:
         self._stopped = True
+
+    async def _let_trainings_end(self) -> None:
+        """Wait for the trainings in lent simulators, whose agents got the signal that ends this job, and save."""
+        deadline = time.monotonic() + LENT_GRACE_S
+        while self._lent and time.monotonic() < deadline:
+            await asyncio.sleep(POLL_S / 4)
 
     def _reason(self) -> str:
         """Return why the job ends now; an empty string if it goes on."""
@@ -155,8 +162,17 @@ class InteractiveJob:
             self._leave_s = time.monotonic() + LINGER_S
 
     async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool) -> None:
-        """Keep a living simulator for a connection."""
+        """Keep a living simulator for a connection, with a folder of its own."""
         folder = Path(tempfile.mkdtemp(prefix="rlnb-far-"))  # a shared folder may refuse the agent's named pipe
+        try:
+            await self._keep(folder, reader, writer, gently=gently)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _keep(
+        self, folder: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool
+    ) -> None:
+        """Keep a living simulator for a connection until either ends."""
         log, courier = folder / "worker.log", Courier(_made(folder / "files"))
         worker = [*self._python, "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
         agent = await asyncio.create_subprocess_exec(
@@ -191,7 +207,6 @@ class InteractiveJob:
             self._used_s = time.monotonic()
             self._leave_s = self._used_s + LINGER_S
             await _end(agent)
-            shutil.rmtree(folder, ignore_errors=True)
 
     async def _calls_of(
         self,

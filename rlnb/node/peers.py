@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage import files
@@ -46,6 +48,15 @@ def _free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
+def size_of(paths: Iterable[Path]) -> int:
+    """Return the size of files in bytes, without those that are gone or cannot be read, such as a dangling link."""
+    size = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size
+
+
 class Stall:
     """Detects that a training has stopped logging, because its event files no longer grow. Works for every library.
 
@@ -67,7 +78,7 @@ class Stall:
         if now - self._looked < min(LOOK_S, self._limit_s / 4):
             return ""
         self._looked = now
-        size = sum(path.stat().st_size for path in self._run.event_files())
+        size = size_of(self._run.event_files())
         starts = not self._iterates
         self._iterates = self._iterates or files.there(self._job.started) or -1 < self._size < size
         if size != self._size or (starts and self._iterates):

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
@@ -56,23 +57,24 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
             preexec_fn=die_with_parent,
         )
     process, status, ready, controls = os.pidfd_open(worker.pid), 0, False, Controls(log)
-    while handover := _relay(worker, process, replies, log, controls, ready=ready):
-        _tell_kernel({"adopted": True})
-        status, lent = _lend(worker, replies, log, handover)
-        if lent is None:
-            _remove(log)  # which the kernel no longer knows of
-            break
-        ready = ready or lent.ready
-        for line in (*lent.greetings, lent.line):
-            controls.note(line)
-        os.write(1, lent.line)
+    with open(log, "rb") as earlier_log:  # which is gone later, if a cleaner of temporary folders has removed it
+        while handover := _relay(worker, process, replies, log, controls, ready=ready):
+            _tell_kernel({"adopted": True})
+            status, lent = _lend(worker, replies, earlier_log, handover)
+            if lent is None:
+                _remove(log)  # which the kernel no longer knows of
+                break
+            ready = ready or lent.ready
+            for line in (*lent.greetings, lent.line):
+                controls.note(line)
+            os.write(1, lent.line)
     path.unlink(missing_ok=True)  # the kernel may have removed the folder
     kill_descendants(0.0)
     return status
 
 
 def _lend(
-    worker: subprocess.Popen[bytes], replies: int, log: Path, handover: Handover
+    worker: subprocess.Popen[bytes], replies: int, earlier_log: IO[bytes], handover: Handover
 ) -> tuple[int, LentWorker | None]:
     """Do a job with the worker; return the job's status, and the worker if the kernel can have it back."""
     job, lent = handover.job, LentWorker(worker, replies)
@@ -82,7 +84,7 @@ def _lend(
         lent.begin(handover.line)
         return lent
 
-    with open(log, "rb") as earlier_log, _away_from_kernel(job.log()) as kernel:
+    with _away_from_kernel(job.log()) as kernel:
         earlier_log.seek(0, os.SEEK_END)
         command = from_json(Command, files.read_json(job.command) or {})
         agent = Agent(job, command, earlier_log=earlier_log, deadline=handover.deadline, revocable=handover.hosted)

@@ -39,6 +39,12 @@ def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset
     return paths, frozenset(far)
 
 
+def newest_of(run: RunDir, library: Library) -> str | None:
+    """Return the path of the newest checkpoint below the run's folder, as a result has it; None if there is none."""
+    paths, _ = checkpoints_of(run, library)
+    return paths[-1].relative_to(run.path).as_posix() if paths else None
+
+
 def far_files_of(run: RunDir, checkpoint: Path, library: Library) -> list[Path]:
     """Return the files of a checkpoint that are only on another machine, in the order in which they are copied.
 

@@ -251,7 +251,7 @@ class RunFacts:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """Every evaluation of this run, oldest first. A damaged record is skipped, which a warning says once."""
+        """Every evaluation of this run, oldest first. One with a damaged record says so (``problem``)."""
         from rlnb.records.evaluation import evaluations_of
 
         return evaluations_of(job.folder for job in self.jobs if job.kind == "evaluate")

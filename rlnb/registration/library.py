@@ -23,7 +23,7 @@ class Input:
     required: bool = True
     """Whether a training needs the input."""
     agent: Mapping[str, Json] = field(default_factory=dict)
-    """Agent config values, by dotted path, with which the library takes the input. With other values it takes none."""
+    """Agent config values, by dotted path, with which the library takes the input. With others, it does not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +66,7 @@ class Library:
     former_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Agent config paths of older versions of the library, each mapped to its present paths, which errors name."""
     resumes: bool = True
-    """Whether a training can continue from a checkpoint. If not, ``run.resume()`` and restarts are refused."""
+    """Whether a training can continue from a checkpoint; if not, ``run.resume()`` and restarts are refused."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
@@ -74,7 +74,7 @@ class Library:
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
-    """Whether the number in a checkpoint's name counts finished iterations; False if it is the last one's index."""
+    """Whether the number in a checkpoint's name counts finished iterations; if not, it is the index of the last one."""
     checkpoint_is_folder: bool = False
     """Whether a checkpoint is a folder of files. Its :attr:`checkpoint_glob` then names folders, and has no ``**``."""
     checkpoint_companions: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Library:
     """Tags of older versions of the library, by the same names, where they differ from :attr:`metrics`. The runs of
     scripts, and those of stock Isaac Lab, may have them."""
     hidden: tuple[str, ...] = ()
-    """Regular expressions of tags that repeat other tags and are never shown."""
+    """Regular expressions that match tags which repeat other tags. Such tags are never shown."""
     requires: tuple[str, ...] = ()
     """Packages that the library needs in the worker's interpreter, as pip requirements."""
     exports: tuple[str, ...] = ()
@@ -100,4 +100,4 @@ class Library:
     inputs: Mapping[str, Input] = field(default_factory=dict)
     """Inputs that the library takes, by name, as in ``rlnb.train(..., inputs={"teacher": run})``."""
     simulator: bool = True
-    """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
+    """Whether the library trains an Isaac Lab env. False for a library that needs no simulator, such as echo."""

@@ -40,7 +40,8 @@ class AssetPack:
     version: str
     """Version of the files. Change it whenever the built files change."""
     build: str
-    """``"module:function"``, called in the worker as ``function(folder)``; it writes the files and returns sources."""
+    """``"module:function"``, called in the worker as ``function(folder)``. It writes the files and returns a source for
+    each."""
     files: Mapping[str, str]
     """SPDX licence of each file, by path below the asset root."""
     on_request: bool = False
@@ -54,4 +55,4 @@ class Panel:
     title: str
     """Heading of the figure."""
     figure: Callable[[], Any]
-    """Function that returns a ``plotly.graph_objects.Figure``. Called when the panel is shown."""
+    """Function that returns a ``plotly.graph_objects.Figure``. It is called when the panel is shown."""

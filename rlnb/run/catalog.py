@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import time
@@ -18,15 +17,15 @@ from rlnb.records.layout import RunDir
 from rlnb.run.run import Run
 from rlnb.simulation.whereabouts import Whereabouts, whereabouts
 from rlnb.spec import ENDED
-
-logger = logging.getLogger(__name__)
+from rlnb.storage.files import warn_once
 
 ENDED_AT_ONCE = 300
 """Ended runs to check per refresh: they rarely change, only when they are resumed, tagged or annotated."""
 THREADS = 32
 """Records to read at the same time. A shared file system answers each call after milliseconds, but many at once."""
 WALK_EVERY = 30
-"""Refreshes between two walks through folders that are not rlnb roots, since stock Isaac Lab nests its runs."""
+"""Refreshes between two walks through folders that are not rlnb roots, since stock Isaac Lab nests its runs. Runs that
+could not be read are tried again then, since a file system that was away may have been the cause."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +47,7 @@ class _Look:
     stamp: tuple[int, ...]
     archived: bool = False
     ended: bool = False
+    lost: bool = False
     error: Exception | None = None
 
 
@@ -55,7 +55,8 @@ class Catalog:
     """The runs below some folders, except archived ones.
 
     The records of a run are read when it first appears. From then on, a refresh checks every unfinished run and, in
-    turn, some of the ended ones. Not thread-safe.
+    turn, some of the ended ones. A lost run goes on once its heartbeat does, as after a file system was away. Not
+    thread-safe.
 
     Args:
         roots: rlnb roots, or folders of stock Isaac Lab ``logs/``.
@@ -69,6 +70,7 @@ class Catalog:
         self._live: set[str] = set()
         self._stock: dict[str, Run] = {}
         self._damaged: set[str] = set()
+        self._lost: set[str] = set()
         self._turn = self._looks = 0
         self.behind = 0
         """Number of runs that the last refresh found but had no time to read."""
@@ -91,10 +93,12 @@ class Catalog:
         folders = self._run_folders()
         deadline = time.monotonic() + limit_s
         departures = [path for path in self._runs if path not in folders]
+        if self._looks % WALK_EVERY == 0:
+            self._damaged.clear()
         with ThreadPoolExecutor(THREADS) as pool:
             new = self._open(sorted(folders - self._runs.keys() - self._damaged, reverse=True), deadline, pool)
             ended = self._ended_in_turn(folders)
-            stamps = zip(ended, pool.map(_stamp, ended), strict=True)
+            stamps = zip(ended, pool.map(self._stamp, ended), strict=True)
             changes = [path for path, stamp in stamps if stamp != self._stamps[path]]
             looks = [*new, *pool.map(self._look, dict.fromkeys((*(self._live - set(departures)), *changes)))]
         updates = []
@@ -102,10 +106,11 @@ class Catalog:
             path = look.path
             self._runs[path], self._stamps[path] = look.run, look.stamp
             if look.error is not None:  # no error of a damaged record may hide the other runs
-                logger.warning("%s: %s", path, look.error)
+                warn_once(f"{path}: {look.error}")
                 self._damaged.add(path)
                 departures.append(path)
                 continue
+            (self._lost.add if look.lost else self._lost.discard)(path)
             if look.archived:
                 departures += [path] if path in self._shown else []
                 continue
@@ -120,6 +125,7 @@ class Catalog:
             self._live.discard(path)
             if path not in folders or path in self._damaged:
                 del self._runs[path], self._stamps[path]
+                self._lost.discard(path)
         return Changes(updates=tuple(updates), departures=losses)
 
     def _run_folders(self) -> set[str]:
@@ -157,10 +163,15 @@ class Catalog:
         run, stamp = self._stock.get(path) or self._runs.get(path) or Run(Path(path)), _stamp(path)
         try:
             _ = run.manifest, run.created
-            archived, ended = notes.archived(RunDir(Path(path)).notes), run.state in ENDED
+            archived, state = notes.archived(RunDir(Path(path)).notes), run.state
         except Exception as exc:  # a damaged record can raise anything
             return _Look(path=path, run=run, stamp=stamp, error=exc)
-        return _Look(path=path, run=run, stamp=stamp, archived=archived, ended=ended)
+        lost = state == "lost"
+        stamp = (*stamp, *_beats(path)) if lost else stamp
+        return _Look(path=path, run=run, stamp=stamp, archived=archived, ended=state in ENDED, lost=lost)
+
+    def _stamp(self, path: str) -> tuple[int, ...]:
+        return (*_stamp(path), *_beats(path)) if path in self._lost else _stamp(path)
 
     def _ended_in_turn(self, folders: Container[str]) -> list[str]:
         ended = [path for path in self._runs if path not in self._live and path in folders]
@@ -190,8 +201,17 @@ def _stamp(path: str) -> tuple[int, ...]:
     return tuple(_changed_ns(folder) for folder in (run.notes, run.jobs_folder))
 
 
-def _changed_ns(folder: Path) -> int:
+def _beats(path: str) -> tuple[int, ...]:
+    """Return modification times that change as long as a process of a run's newest training lives."""
     try:
-        return os.stat(folder).st_mtime_ns
+        training = next((job for job in reversed(RunDir(Path(path)).jobs()) if job.kind == "train"), None)
+        return tuple(map(_changed_ns, sorted(training.beats()))) if training else ()
+    except OSError:
+        return ()
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
     except OSError:
         return 0

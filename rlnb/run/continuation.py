@@ -1,4 +1,4 @@
-"""What a person is told when a training goes on: where it continues, and what it has lost."""
+"""The messages about a training that goes on: where it continues, and what it has lost."""
 
 from __future__ import annotations
 

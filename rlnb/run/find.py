@@ -78,7 +78,7 @@ def _folder(path: str | Path) -> Path:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             folder.stat()
     except (TypeError, ValueError, OSError) as exc:
-        raise NotFoundError(f"path={path!r} is not the path of a folder. Use one with runs.") from exc
+        raise NotFoundError(f"path={path!r} is not the path of a folder. Use a folder with runs.") from exc
     return folder
 
 

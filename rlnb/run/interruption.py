@@ -1,4 +1,4 @@
-"""What is left of a training that its cluster interrupted."""
+"""The continuation of a training that its cluster interrupted, in a further job."""
 
 from __future__ import annotations
 

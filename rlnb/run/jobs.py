@@ -76,7 +76,7 @@ def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
     wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
     library, checkpoint = plugins.library(record.library), record.path / job_options.checkpoint
     if not library.simulator or wrapper is not None:
-        why = f"{library.name} has no simulator" if not library.simulator else "the run has an environment of its own"
+        why = f"{library.name} has no simulator" if not library.simulator else "a container or a plugin wraps its jobs"
         if far.of_this_call.get() is not None:
             raise RunError(f"launcher= is not possible for {record.id}, since {why}. Leave it out.")
         return False
@@ -87,7 +87,8 @@ def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
     if not far.has_run(record.path):
         remote.refuse_far(record.folder, checkpoint)
     if far.shares_no_folder() and not checkpoint.is_relative_to(record.path):
-        raise RunError(f"{checkpoint} is not in the folder of {record.id}, so it is not sent. Copy it into its logs.")
+        logs = record.folder.logs
+        raise RunError(f"{checkpoint} is not in the folder of {record.id}, so it is not sent. Copy it into {logs}.")
     return True
 
 
@@ -117,7 +118,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     if job.may_wait():
         loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
     reason = result.error if result else loss
-    verb = "resume()" if record.checkpoints and resumes(record) else "logs(200)"
+    verb = "resume()" if job.kind == "train" and record.checkpoints and resumes(record) else "logs(200)"
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     raise RunError(

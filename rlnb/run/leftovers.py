@@ -1,4 +1,4 @@
-"""What killed processes have left behind: drafts of runs, and temporary folders of living simulators."""
+"""Leftovers of killed processes: drafts of runs, and temporary folders of living simulators."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Runs(Sequence[Run]):
         return pd.DataFrame.from_dict(differences(self), orient="index", columns=[run.id for run in self])
 
     def archive(self) -> Archiving:
-        """Return the change that omits these runs from lists; ``.apply()`` makes it, and no file is deleted.
+        """Return the change that leaves these runs out of lists; ``.apply()`` makes it. No file is deleted.
 
         ``rlnb.runs(archived=True)`` lists the archived runs, and ``.restore()`` reverses the change.
         """

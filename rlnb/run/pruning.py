@@ -97,7 +97,8 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
         whole: Whether to delete whole runs, including their records.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise RlnbError(f"keep={keep!r} is not a positive whole number. Use whole=True or --whole for whole runs.")
+        fix = "Use keep=1, or whole=True (in a shell --whole) to delete whole runs."
+        raise RlnbError(f"keep={keep!r} is not a positive whole number. {fix}")
     items, unfinished = [], 0
     for run in runs:
         if isinstance(run.record, StockRecord):

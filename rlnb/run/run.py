@@ -97,7 +97,7 @@ class Run(RunFacts):
         """Show live camera frames of this training without stopping it.
 
         Frames are rendered only while a viewer is open, between two env steps, and as often as ``share`` allows. A
-        report shows a single frame. This works on any machine that sees the run's folder, so for cluster jobs too.
+        report shows a single frame. This works on any machine that sees the run's folder, also for cluster jobs.
 
         Args:
             cameras: Names of the task's cameras; None is all. For a task without cameras, one is added that follows
@@ -158,7 +158,7 @@ class Run(RunFacts):
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
         max_iterations = whole(max_iterations)
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
-            raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
+            raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number. Use max_iterations=150.")
         rest = self.what_is_left(max_iterations, checkpoint, trust)
         done = self.progress[0]
         jobs.start_job(self._record, "train", rest, after=training)
@@ -218,7 +218,7 @@ class Run(RunFacts):
     ) -> Evaluation:
         """Run complete episodes from reset and return their statistics.
 
-        Every env runs the same number of episodes, since short episodes would be overrepresented otherwise.
+        Every env runs the same number of episodes, because short episodes would otherwise count too often.
         ``episodes`` is therefore rounded up to a multiple of ``num_envs``.
 
         Args:
@@ -320,13 +320,15 @@ class Run(RunFacts):
         """
         from rlnb.records.export import ExportOptions, files_of
 
-        choices = plugins.library(self.library).exports
+        library = plugins.library(self.library)
+        choices = library.exports
         for name in formats:
             if name not in choices:
                 raise unknown("export format", name, choices, has=self.library)
         start = checkpoint_of(self._record, checkpoint)
         if not choices:
-            raise RlnbError(f"{self.library} exports nothing: its networks have no TorchScript or ONNX form.")
+            why = "its networks have no TorchScript or ONNX form" if library.simulator else "it has no simulator"
+            raise RlnbError(f"{self.library} exports nothing: {why}. Use run.checkpoints.")
         options = ExportOptions(formats=tuple(formats or choices), checkpoint=start, trust=trust)
         result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
         assert result is not None, "a completed export has written result.json"

@@ -61,12 +61,18 @@ class Adapter:
         self.stops: queue.SimpleQueue[int] = queue.SimpleQueue()
         """Ids of the threads that have stopped."""
         threading.Thread(target=self._read, daemon=True, name="debug adapter").start()
+        try:
+            self._attach(token)
+        except BaseException:  # an open connection would keep the debugger from the next one
+            self._end()
+            raise
+
+    def _attach(self, token: str) -> None:
         if token:
             self._call("pydevdAuthorize", debugServerAccessToken=token)
         self._call("initialize", adapterID="rlnb", pathFormat="path", linesStartAt1=True, columnsStartAt1=True)
         attached = self._send("attach", justMyCode=False)
         if not self._ready.wait(ANSWER_S):
-            self._socket.close()
             raise RlnbError("The debugger of the simulator does not answer. Run rlnb.debug again.")
         self._call("configurationDone")
         self._body("attach", attached)
@@ -141,6 +147,11 @@ class Adapter:
         with contextlib.suppress(OSError, RlnbError):  # the simulator has ended
             self.clear()
             self._call("disconnect", terminateDebuggee=False)
+        self._end()
+
+    def _end(self) -> None:
+        """End the connection, and the thread that reads from it."""
+        with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 

@@ -117,7 +117,7 @@ def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gen
     with _lock:
         job = _jobs.get(key)
         if job is not None and job.ended:
-            job.end()
+            _end(job)
         if job is None or job.ended:
             job = _jobs[key] = job_of(launcher, python, asset_root)
         return SimulatorProcess(python, asset_root, job.log, gently=gently, job=job)
@@ -161,8 +161,12 @@ def _take_back(process: SimulatorProcess) -> None:
 
 
 def _end(job: SimulatorJob) -> None:
-    """End a job, or let it end with the training in it."""
-    if not any(process.job is job for process in _lent):
+    """End a job, or let it end with the training in it, whose connection to this kernel may be lost."""
+    if any(process.job is job for process in _lent):
+        return  # until the training is back
+    if job.trains:
+        job.let_go()
+    else:
         job.end()
 
 

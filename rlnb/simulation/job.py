@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -29,7 +29,7 @@ from rlnb.records.record import JobRecord
 from rlnb.settings import options
 from rlnb.simulation.key import write_key
 from rlnb.simulation.whereabouts import Note
-from rlnb.spec import ENDED, Command, Manifest, Resources, Task
+from rlnb.spec import ENDED, Command, Json, Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.tasks.messages import Hosted
@@ -68,6 +68,8 @@ class SimulatorJob(ABC):
         """Name of the node; empty before the job has started."""
         self.ends_s: float | None = None
         """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
+        self.trainings: list[JobDir] = []
+        """Jobs of the trainings that have borrowed simulators of this job."""
         self._timer: threading.Timer | None = None
         self._over = False
         self._note = Note(options.folders.path)
@@ -94,10 +96,20 @@ class SimulatorJob(ABC):
     def reason(self) -> str:
         """Return why the job has ended, as its launcher says, and the end of its log. The call takes some seconds."""
 
-    def end(self) -> None:
-        """End the job, and leave its launcher's queue."""
+    @property
+    def trains(self) -> bool:
+        """Whether a training in a simulator of this job may go on, with or without a connection to it."""
+        return any(files.there(one.path) and not files.there(one.result) for one in self.trainings)
+
+    def let_go(self) -> None:
+        """Let the job end by itself, after the trainings in it."""
+        self._over = True
         self._cancel_timer()
         self._note.remove()
+
+    def end(self) -> None:
+        """End the job, and leave its launcher's queue."""
+        self.let_go()
 
     def note(self, hosted: Hosted) -> None:
         """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
@@ -177,22 +189,28 @@ class SharedJob(SimulatorJob):
         root = options.folders.path / FOLDER
         _prune(root)
         self.folder = JobDir(root / manifest.run_id / "jobs" / "0-simulator")
-        files.make_folder(self.folder.path.parent)
-        self.folder.path.mkdir(0o700)  # a team may share the root, and no one else may replace the key or the address
-        write_key(self.folder.key)
-        command = _command(manifest, launcher, self.folder)
-        files.write_once(run_dir_of(self.folder.path).manifest, manifest)
-        files.write_once(self.folder.path / COMMAND, command)
         try:
-            self._handle = launcher.submit(command, self.folder.path)
-        except Exception:
+            self._handle = self._submit(manifest)
+        except BaseException:  # also an interrupt: a job without its folder ends at its start
             shutil.rmtree(run_dir_of(self.folder.path).path, ignore_errors=True)
             raise
-        files.write_once(self.folder.path / HANDLE, self._handle)
         self._record = JobRecord(self.folder, launcher.name)
         self.log = self.folder.log()
         self.hold()
         self.tell()
+
+    def _submit(self, manifest: Manifest) -> Mapping[str, Json]:
+        """Make the folder of the job, and submit the job; return its handle."""
+        files.make_folder(self.folder.path.parent)
+        self.folder.path.mkdir(0o700)  # a team may share the root, and no one else may replace the key or the address
+        write_key(self.folder.key)
+        command = _command(manifest, self.launcher, self.folder)
+        files.write_once(run_dir_of(self.folder.path).manifest, manifest)
+        files.write_once(self.folder.path / COMMAND, command)
+        handle = self.launcher.submit(command, self.folder.path)
+        with contextlib.suppress(OSError):  # a full disk; the job's state follows from its heartbeat
+            files.write_once(self.folder.path / HANDLE, handle)
+        return handle
 
     def relay_argv(self, *arguments: str) -> Sequence[str]:
         """Return the argv of a process whose standard streams are a connection to the job."""
@@ -228,24 +246,27 @@ class SharedJob(SimulatorJob):
         while (result := self._record.result) is None and time.monotonic() < deadline:
             time.sleep(0.25)
         where = f"on {self.host} " if self.host else ""
-        self._over = True
+        self.let_go()
         reason = f"The living simulator {where}does not answer any more. Its node may be down."
         if result is not None:
             reason = f"The job of the living simulator {where}has ended: {result.error or result.outcome}."
         return f"{reason}\n{files.tail(self.folder.log())}"
 
-    def end(self) -> None:
-        """End the job, and leave its launcher's queue."""
-        super().end()
+    def let_go(self) -> None:
+        """Let the job end by itself, after the trainings in it."""
+        super().let_go()
         if self._hold is not None and self._hold.stdin is not None:
             self._hold.stdin.close()
             try:
                 self._hold.wait(LEAVE_S)
             except subprocess.TimeoutExpired:  # such as on a shared folder that stands still
                 self._hold.kill()
-        self.folder.key.unlink(missing_ok=True)
-        self._over = True
+
+    def end(self) -> None:
+        """End the job, and leave its launcher's queue."""
+        super().end()
         with contextlib.suppress(OSError, RlnbError):  # the job also ends by itself once this kernel is gone
+            self.folder.key.unlink(missing_ok=True)
             if self._record.result is None:  # a job that only seems to be dead may still occupy its node
                 files.write_once(self.folder.cancel, {"time": files.now(), "save_s": 0.0})
                 self.launcher.cancel(self._handle, self.folder.path)

@@ -26,6 +26,7 @@ from rlnb.display.status import say
 from rlnb.errors import WorkerError
 from rlnb.launch.hosted import handle_of
 from rlnb.records.alerts import WEBHOOK
+from rlnb.records.layout import JobDir
 from rlnb.simulation.condition import Condition
 from rlnb.simulation.forward import Forward
 from rlnb.simulation.growth import MAKES_ENV, Growth
@@ -34,23 +35,7 @@ from rlnb.simulation.link import Link, agent_command
 from rlnb.spec import Json, Task
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import (
-    Adopted,
-    Adoption,
-    Answer,
-    Call,
-    Control,
-    Failure,
-    Hosted,
-    Meanwhile,
-    Message,
-    Ready,
-    Returned,
-    Sent,
-    Stacks,
-    Usage,
-    Waiting,
-)
+from rlnb.tasks.messages import Answer, Control, Failure, Meanwhile, Message, Ready, Stacks, Usage, Waiting
 from rlnb.tasks.request import Request, verb
 
 logger = logging.getLogger(__name__)
@@ -303,13 +288,13 @@ class SimulatorProcess:
         """Return the message in a line, after recording what it says about the worker."""
         message = messages.message(text)
         self._condition.note(message)
-        if isinstance(message, Sent):
+        if isinstance(message, messages.Sent):
             self._link.receive(message)
-        elif isinstance(message, Hosted) and self.job is not None:
+        elif isinstance(message, messages.Hosted) and self.job is not None:
             self.job.note(message)
         return message
 
-    def _send(self, message: Call | Adoption, request: Request[Any] | None = None) -> None:
+    def _send(self, message: messages.Call | messages.Adoption, request: Request[Any] | None = None) -> None:
         try:
             self._link.send(message, request)
         except (BrokenPipeError, ValueError) as exc:  # ValueError: another thread has closed the pipe
@@ -338,18 +323,24 @@ class SimulatorProcess:
         This object is not alive until :meth:`is_back` returns True.
         """
         with self._lock:
-            self._send(Adoption(adopt=str(job_dir), webhook=os.environ.get(WEBHOOK, "")))
-            while (text := self._link.next()) is not None:
-                if isinstance(self._note(text), Adopted):
-                    self._is_lent = True
-                    return handle_of(self._agent.pid)
+            self._is_lent = True
+            if self.job is not None:
+                self.job.trainings.append(JobDir(job_dir))
+            try:
+                self._send(messages.Adoption(adopt=str(job_dir), webhook=os.environ.get(WEBHOOK, "")))
+                while (text := self._link.next()) is not None:
+                    if isinstance(self._note(text), messages.Adopted):
+                        return handle_of(self._agent.pid)
+            except BaseException:  # such as an interrupt, after which the job may have the process
+                self.give_up()
+                raise
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
 
     def is_back(self) -> bool:
         """Wait until the job's end; return True if the process can be used again, and False if it has ended."""
         with self._lock:
             while (text := self._link.next()) is not None:
-                if isinstance(message := messages.message(text), Returned):
+                if isinstance(message := messages.message(text), messages.Returned):
                     ready = Ready(rlnb=message.rlnb, pid=message.pid)
                     self._condition.ready = ready if message.pid else self._condition.ready
                     self._is_lent, self.used_s = False, time.monotonic()

@@ -251,12 +251,12 @@ def stamp(path: str | Path) -> str:
 
 
 def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
-    """Return the last ``lines`` lines of a log; an empty string if it is missing or not a regular file."""
+    """Return the last ``lines`` lines of a log; an empty string if it is missing, unreadable or not a regular file."""
     try:
         with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - limit_bytes))
             text = file.read().decode("utf-8", "replace")
-    except (FileNotFoundError, RlnbError):
+    except (OSError, RlnbError):
         return ""
     return "\n".join(text.splitlines()[-lines:])

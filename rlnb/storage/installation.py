@@ -39,16 +39,29 @@ def install_line(*requirements: str, python: str | None = None, isaacsim: bool =
     if source is None:
         return f"{pip} {names}"
     folder = f"cd {shlex.quote(str(source))}"
-    if isaacsim or (python is None and isaacsim_folder() is not None):
-        constraint = "--constraint constraints-isaacsim.txt"
-    else:
-        constraint = "--constraint constraints.txt"
+    constraint = _constraint(isaacsim or (python is None and isaacsim_folder() is not None))
     if editable and python is None:
         folders = " ".join(f"--editable {shlex.quote(_folder(requirement))}" for requirement in requirements)
         return f"{folder} && {pip} {constraint} {folders}"
     if editable:
         folder += " && make wheels && cd dist"
     return f"{folder} && {pip} --upgrade {shlex.quote(PIP)} && {pip} {constraint} {names}"
+
+
+def editable_line(folder: Path, extra: str) -> str:
+    """Return a shell line that installs another package in place, with the packages of rlnb that it needs.
+
+    Args:
+        folder: Folder of the package.
+        extra: Extra of the package to install too.
+    """
+    pip = f"{shlex.quote(sys.executable)} -m pip install"
+    package = f"--editable {shlex.quote(f'{folder.absolute()}[{extra}]')}"
+    source, editable = origin()
+    if source is None:
+        return f"{pip} {package}"
+    upgrade = "" if editable else f"{pip} --upgrade {shlex.quote(PIP)} && "
+    return f"cd {shlex.quote(str(source))} && {upgrade}{pip} {_constraint(isaacsim_folder() is not None)} {package}"
 
 
 def unmet(requirements: Sequence[str]) -> tuple[str, ...]:
@@ -81,6 +94,10 @@ def origin() -> tuple[Path | None, bool]:
         return None, False
     path = Path(urllib.request.url2pathname(url.path))
     return (path, True) if "dir_info" in record else (path.parent, False)
+
+
+def _constraint(isaacsim: bool) -> str:
+    return f"--constraint {'constraints-isaacsim.txt' if isaacsim else 'constraints.txt'}"
 
 
 def _folder(requirement: str) -> str:

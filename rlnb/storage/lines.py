@@ -24,6 +24,8 @@ class Lines:
     def __init__(self, descriptor: int, *, after: bytes = b"") -> None:
         self._descriptor, self._after = descriptor, after
         self._read, self._ended = b"", False
+        self._rest = 0
+        """Number of bytes that :meth:`take` still waits for, or that it has given up."""
 
     def waiting(self, within_s: float) -> bool:
         """Return whether a line arrives within some seconds. The end of the input counts as a line."""
@@ -48,12 +50,17 @@ class Lines:
         return line
 
     def take(self, count: int) -> bytes:
-        """Wait for some bytes that are no line and return them; fewer at the end of the input."""
+        """Wait for some bytes that are no line and return them; fewer at the end of the input.
+
+        If an interrupt ends the wait, all of these bytes are left out. The lines after them stay lines.
+        """
         while self._after and not self._ended:
             self._take(_LONG_S)
         content, self._read = bytearray(self._read[:count]), self._read[count:]
-        while len(content) < count and not self._ended:
-            data = os.read(self._descriptor, min(count - len(content), 1 << 20))
+        self._rest = count - len(content)
+        while self._rest and not self._ended:
+            data = os.read(self._descriptor, min(self._rest, 1 << 20))
+            self._rest -= len(data)
             content += data
             self._ended = not data
         return bytes(content)
@@ -63,7 +70,8 @@ class Lines:
         if self._ended or not select.select([self._descriptor], [], [], within_s)[0]:
             return False
         data = os.read(self._descriptor, 1 << 16)
-        self._read, self._ended = self._read + data, not data
+        left_out, self._rest = self._rest, max(0, self._rest - len(data))
+        self._read, self._ended = self._read + data[left_out:], not data
         if self._after and self._after in self._read:
             self._read, self._after = self._read.partition(self._after)[2], b""
         return True

@@ -10,17 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb import plugins
 from rlnb.display.table import counted
-from rlnb.errors import CheckError, Problem, RlnbError, RunError, unknown, whole_number
+from rlnb.errors import CheckError, Problem, RunError, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.run.run import Run
-from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.scalars import whole
-from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, horizon_of
-from rlnb.tasks.card import TaskCard
+from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 from rlnb.training.array import array_problems, train_array
@@ -212,33 +209,27 @@ def compare_libraries(
     envs = num_envs or task.num_envs or card.num_envs
     usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not agent_card.needs_choice]
     names = list(libraries) if libraries is not None else sorted(usable)
-    choices = {name: agent_choice((agent or {}).get(name)) for name in names}
-    problems = []
-    iterations = {}
-    for name in names:
-        try:
-            iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, choices[name]) * envs))
-        except RlnbError as exc:
-            problems.append(Problem(what=str(exc)))
+    problems = [*whole_number("seeds", seeds, example=3)]
+    if odd := whole_number("frames", frames, example=1_000_000):
+        problems, frames = [*problems, *odd], 1
     for name in set(agent or ()) - set(names):
         problems.append(Problem(what=f"agent has values for {name!r}, which is not one of: {', '.join(names)}."))
-    problems += [*whole_number("seeds", seeds, example=3), *whole_number("frames", frames, example=1_000_000)]
     trainings = [
-        {**arguments, "library": name, "num_envs": envs, "max_iterations": count, "agent": choices[name]}
-        for name, count in iterations.items()
+        {**arguments, "library": name, "num_envs": envs, "max_frames": frames, "agent": (agent or {}).get(name)}
+        for name in names
     ]
     for training in trainings:
         problems += train.check(task, **training)
     if array and not problems:
         problems += array_problems(arguments.get("launcher"), len(trainings) * seeds)
     if problems:
-        raise CheckError(f"comparison of libraries on {task.id}", problems)
+        raise CheckError(f"comparison of libraries on {task.id}", [*dict.fromkeys(problems)])
     each = [{**training, "seed": seed, "warm": False} for training in trainings for seed in range(seeds)]
     if array:
         started = train_array([TrainRequest.of(task, one) for one in each], at_once=whole(parallel))
     else:
         started = [train.train(task, **one) for one in each]
-    runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(iterations)}
+    runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(names)}
     evaluations = {
         name: [_evaluation(run.wait_for_completion(), episodes) for run in of_library]
         for name, of_library in runs.items()
@@ -253,21 +244,3 @@ def _evaluation(run: Run, episodes: int) -> Evaluation:
     except RunError as exc:
         warnings.warn(f"The comparison goes on without this evaluation: {exc}", stacklevel=3)
         return Evaluation.invalid(str(exc))
-
-
-def _horizon(card: TaskCard, name: str, choice: AgentChoice) -> int:
-    """Return the env steps per iteration of a library with an agent config."""
-    library = plugins.library(name)
-    agent = agent_of(card, name, choice.name)
-    if agent is None:
-        raise unknown("agent config", name, card.agents, has=f"{card.task} has")
-    if agent.error:
-        raise RlnbError(f"The agent config of {name} does not load: {agent.error}")
-    defaults = {path: field.value for path, field in agent.fields.items()}
-    horizon = horizon_of({**defaults, **choice.values}, library)
-    if horizon is not None:
-        return horizon
-    raise RlnbError(
-        f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "
-        "Library.horizon_key of its plugin names the env steps per iteration in its agent configs."
-    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
@@ -58,7 +59,7 @@ class Synchronisation:
             (f"{name} of the role {role}" if role else name, ", ".join(digests), has_to_be, _holds(digests, has_to_be))
             for name, (of_ranks, has_to_be) in checks.items()
             for role, digests in by_role(self.roles, of_ranks).items()
-            if not self.roles or (len(digests) > 1 and any(digests))  # a role with one rank, or without envs
+            if any(digests) and (len(digests) > 1 or not self.roles)  # no envs, or a role with one rank
         ]
 
     def __repr__(self) -> str:
@@ -84,6 +85,7 @@ def verify_sync(
     iterations: int = 3,
     num_envs: int | None = None,
     agent: AgentArgument = None,
+    inputs: Mapping[str, Run | str | Path] | None = None,
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
@@ -103,6 +105,7 @@ def verify_sync(
         iterations: Learning iterations of each run.
         num_envs: Environments over all ranks; None is 64, or none for a library without a simulator.
         agent: As in :func:`rlnb.train`.
+        inputs: Runs or files that the library needs besides the task, as in :func:`rlnb.train`.
         seed: Seed of rank 0; rank r has ``seed + r``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, as in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
@@ -110,7 +113,8 @@ def verify_sync(
         timeout_s: Seconds that each run may take; None sets no limit.
 
     Raises:
-        RlnbError: ``nproc_per_node`` is less than 2, or gives each rank a role of its own.
+        RlnbError: ``nproc_per_node`` is less than 2, or gives each rank a role of its own, or the library's backend
+            does not return what the ranks have learned.
         CheckError: The runs would fail. Nothing was started.
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
@@ -127,6 +131,7 @@ def verify_sync(
             seed=seed,
             num_envs=_num_envs(library, num_envs),
             agent=agent,
+            inputs=inputs,
             device=device,
             nproc_per_node=nproc_per_node,
             python=python,
@@ -137,12 +142,8 @@ def verify_sync(
         refuse(plan)
         _refuse_single_ranks(plan.manifest)
         job_options = {**plan.options, "synchronised": synchronised}
-        run = create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs).wait_for_completion(
-            timeout_s
-        )
-        ranks = ranks_of(run.jobs[0].result)
-        assert ranks is not None, "the result of a completed training in the simulator holds the digests of its ranks"
-        return ranks
+        run = create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs)
+        return _digests(run.wait_for_completion(timeout_s))
 
     ranks = train_ranks(True, ["verify-sync"])
     control = train_ranks(False, ["verify-sync", "control"])
@@ -169,6 +170,21 @@ def _refuse_single_ranks(manifest: Manifest) -> None:
             f"The {count} ranks of {manifest.library} have {count} different roles, so no two can be compared. Use "
             "a larger nproc_per_node."
         )
+
+
+def _digests(run: Run) -> Ranks:
+    """Return the digests of all ranks of a training.
+
+    Raises:
+        RlnbError: The backend returns no modules, or has closed its process group, so that rank 0 is alone.
+    """
+    ranks = ranks_of(run.result)
+    if ranks is None or len(ranks.parameters) != run.manifest.resources.world_size:
+        raise RlnbError(
+            f"There is nothing to compare for the ranks of {run.library}. Return the trained modules in the "
+            "train() of its backend, on every rank and with torch's process group open."
+        )
+    return ranks
 
 
 _TIMED = re.compile(r"^(perf|performance|time)\b|fps|per second|\(ms\)|/time$", re.IGNORECASE)

@@ -1,8 +1,8 @@
 """The conformance kit: the requirements on a plugin, as tests that its author runs with pytest.
 
-:class:`LibraryConformance` tests an RL library, :class:`NoSimulatorConformance` one that needs no simulator,
-:class:`LauncherConformance` a launcher, and :class:`TrackerConformance` an experiment tracker. The kit needs
-``pytest``.
+:class:`LibraryConformance` tests an RL library that trains Isaac Lab envs, :class:`NoSimulatorConformance` an RL
+library without a simulator, :class:`LauncherConformance` a launcher, and :class:`TrackerConformance` an experiment
+tracker. The kit needs ``pytest``.
 """
 
 from rlnb.testing.files import run_export

@@ -12,7 +12,7 @@ LEARNED = ("reward", "policy_loss", "value_loss", "critic_loss", "entropy", "act
 def learned(run: rlnb.Run) -> dict[str, list[float]]:
     """Return the values of the metrics that depend on what was learned, by metric."""
     values = {name: list(run.metrics[name].values) for name in LEARNED if name in run.metrics.names}
-    assert values, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations. Set `iterations` higher."
+    assert values, f"None of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations. Set `iterations` higher."
     return values
 
 

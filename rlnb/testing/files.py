@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pickle
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from rlnb.records.checkpoint_files import files_of
+
 FOREIGN_GPU = "cuda:63"
 """Device of a checkpoint's tensors that no machine has, as torch writes it into the file."""
+PICKLED = (".pt", ".pth", ".bin", ".ckpt")
+"""Suffixes of the files of ``torch.save`` in a checkpoint that is a folder. Its other files are text or tensors."""
 
 
 def run_export(name: str, path: Path, observations: np.ndarray | Mapping[str, np.ndarray]) -> np.ndarray:
@@ -43,9 +49,46 @@ def write_as_on_gpu(checkpoint: Path) -> None:
     """
     import torch
 
-    state = torch.load(checkpoint, map_location="cpu", weights_only=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.serialization, "location_tag", lambda _: FOREIGN_GPU)
-        torch.save(state, checkpoint)
-    with pytest.raises(RuntimeError, match="Attempting to deserialize object on"):
-        torch.load(checkpoint, weights_only=False)
+    for path in _pickled(checkpoint):
+        state = torch.load(path, map_location="cpu", weights_only=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.serialization, "location_tag", lambda _: FOREIGN_GPU)
+            torch.save(state, path)
+        with pytest.raises(RuntimeError, match="Attempting to deserialize object on"):
+            torch.load(path, weights_only=False)
+
+
+class _Code:
+    """An object whose pickle makes a file when it is read."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return (Path.touch, (self._trace,))
+
+
+def write_with_code(checkpoint: Path, folder: Path) -> tuple[Path, Path]:
+    """Copy a checkpoint, with code in the files that ``torch.save`` wrote. Skip the test if it has no such file.
+
+    Args:
+        checkpoint: The checkpoint, a file or a folder.
+        folder: Existing folder for the copy.
+
+    Returns:
+        The copy, and the file that exists once the code was executed.
+    """
+    paths = _pickled(checkpoint)
+    if not paths:
+        pytest.skip(f"{checkpoint.name} has only text and tensors, which run no code")
+    copy, trace = folder / checkpoint.name, folder / "executed"
+    if checkpoint.is_dir():
+        shutil.copytree(checkpoint, copy)
+    for path in paths:
+        (copy / path.relative_to(checkpoint)).write_bytes(pickle.dumps(_Code(trace)))
+    return copy, trace
+
+
+def _pickled(checkpoint: Path) -> list[Path]:
+    """Return the files of a checkpoint that a library unpickles. That of one file is always among them."""
+    return [path for path in files_of(checkpoint) if path == checkpoint or path.suffix in PICKLED]

@@ -25,7 +25,7 @@ from rlnb.spec import METRICS, OFF_POLICY_METRICS
 from rlnb.testing import policies
 from rlnb.testing.curves import first_observations
 from rlnb.testing.exports import assert_exported
-from rlnb.testing.files import write_as_on_gpu
+from rlnb.testing.files import write_as_on_gpu, write_with_code
 from rlnb.testing.ranks import faults_of
 from rlnb.testing.training import EPISODES, START_S, TrainingConformance
 
@@ -79,7 +79,10 @@ class LibraryConformance(TrainingConformance):
         declared = [*library.overruled, *library.adapted]
         changes = trained.started.agent_changes if trained.started else {}
         silent = [path for path in changes if path not in declared]
-        assert not silent, f"changed, but neither in Library.overruled nor in Library.adapted: {', '.join(silent)}"
+        assert not silent, (
+            "The backend has changed agent config values that are neither in Library.overruled nor in Library.adapted: "
+            f"{', '.join(silent)}. Declare them there."
+        )
 
     # -- training
 
@@ -92,7 +95,10 @@ class LibraryConformance(TrainingConformance):
     def test_every_metric_of_the_schema_is_logged(self, trained: rlnb.Run) -> None:
         """The library's own tags map to the common names."""
         missing = ", ".join(sorted({*METRICS} - {*OFF_POLICY_METRICS} - {*trained.metrics.names} - self.unlogged))
-        assert not missing, f"not logged: {missing}. Map them in Library.metrics, or list them in `unlogged`."
+        assert not missing, (
+            f"These metrics are not logged in {self.iterations} iterations: {missing}. Map them in Library.metrics, "
+            "set `iterations` higher if no episode ended, or list them in `unlogged`."
+        )
 
     def test_the_logged_rate_agrees_with_the_wall_clock(self, trained: rlnb.Run) -> None:
         """The logged frames per second agree with the time between iterations."""
@@ -177,17 +183,10 @@ class LibraryConformance(TrainingConformance):
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
         """A pickle that would run code is not loaded without ``trust=True``."""
-        import pickle
-
-        class Evil:
-            def __reduce__(self) -> tuple[Any, ...]:
-                return (Path.touch, (tmp_path / "executed",))
-
-        bad = tmp_path / trained.checkpoints[-1].name
-        bad.write_bytes(pickle.dumps(Evil()))
+        bad, trace = write_with_code(trained.checkpoints[-1], tmp_path)
         with pytest.raises(rlnb.RunError, match="trust=True"):
             trained.evaluate(episodes=1, checkpoint=bad)
-        assert not (tmp_path / "executed").exists()
+        assert not trace.exists()
 
     # -- interruptions
 
@@ -197,7 +196,7 @@ class LibraryConformance(TrainingConformance):
         restored = run.started.restored
         assert restored, "No part of the checkpoint was compared. Call ctx.resumed(save) after loading ctx.checkpoint."
         assert self.optimiser in str(restored), (
-            f"no {self.optimiser!r} among the parts of the checkpoint: {dict(restored)}. Set `optimiser`."
+            f"No part of the checkpoint has {self.optimiser!r} in its name: {dict(restored)}. Set `optimiser`."
         )
         lost = {part: report for part, report in restored.items() if report.split(":")[0] != "restored"}
         assert not lost, f"The resumed training has not restored {lost}. Load these parts before ctx.resumed."
@@ -207,6 +206,8 @@ class LibraryConformance(TrainingConformance):
         checkpoint = other.checkpoints[-1]
         write_as_on_gpu(checkpoint)
         assert trained.evaluate(episodes=1, num_envs=1, checkpoint=checkpoint).episodes == 1
+        if not plugins.library(self.library).resumes:
+            return
         other.resume(max_iterations=self.iterations + 1).wait(timeout_s=START_S)
         started = other.started
         assert started is not None
@@ -230,6 +231,7 @@ class LibraryConformance(TrainingConformance):
             library=self.library,
             num_envs=2 * self.num_envs,
             agent=self.agent,
+            inputs=self.training_inputs() or None,
             device="cpu",
             timeout_s=START_S,
         )

@@ -11,7 +11,6 @@ The tests train on the CPU of this machine, and take about a minute for a librar
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,12 @@ from packaging.requirements import Requirement
 
 import rlnb
 from rlnb import plugins
+from rlnb.records.ranks import ranks_of
 from rlnb.registration.library import Library
 from rlnb.spec import METRICS
 from rlnb.tasks import config
+from rlnb.testing.files import write_with_code
+from rlnb.testing.ranks import differences_of
 from rlnb.testing.training import EPISODES, START_S, TrainingConformance
 
 
@@ -87,7 +89,10 @@ class NoSimulatorConformance(TrainingConformance):
         library, started = self.registered(), trained.started
         changes = started.agent_changes if started else {}
         silent = sorted({*changes} - {*library.overruled} - {*library.adapted})
-        assert not silent, f"changed, but neither in Library.overruled nor in Library.adapted: {', '.join(silent)}"
+        assert not silent, (
+            "The backend has changed agent config values that are neither in Library.overruled nor in Library.adapted: "
+            f"{', '.join(silent)}. Declare them there."
+        )
 
     def test_several_ranks_train_or_are_refused(self, root: Path) -> None:
         """Ranks of a library with ``distributed=True`` complete, with equal weights if it returns its modules."""
@@ -99,11 +104,13 @@ class NoSimulatorConformance(TrainingConformance):
         assert run.started is not None
         assert run.started.devices == ("cpu", "cpu")
         self.assert_axes(run)
+        if (ranks := ranks_of(run.result)) is not None and not self.registered().roles:
+            assert not (faults := [*differences_of(ranks, 2)]), " ".join(faults)
 
     # -- use of a policy
 
     def test_an_evaluation_has_the_requested_size(self, evaluated: rlnb.Evaluation) -> None:
-        """An evaluation holds the requested number of episodes, or as many samples of a value, or single values."""
+        """An evaluation has the requested number of episodes or none, and for each value as many samples or one."""
         assert evaluated.episodes in (0, EPISODES), f"{EPISODES} episodes were requested, not {evaluated.episodes}."
         sizes = {name: len(numbers) for name, numbers in evaluated.values.items() if len(numbers) not in (1, EPISODES)}
         assert not sizes, f"{EPISODES} samples were requested, and the values have {sizes}."
@@ -111,13 +118,7 @@ class NoSimulatorConformance(TrainingConformance):
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
         """A pickle that would run code is not loaded without ``trust=True``."""
-
-        class Evil:
-            def __reduce__(self) -> tuple[Any, ...]:
-                return (Path.touch, (tmp_path / "executed",))
-
-        bad = tmp_path / trained.checkpoints[-1].name
-        bad.write_bytes(pickle.dumps(Evil()))
+        bad, trace = write_with_code(trained.checkpoints[-1], tmp_path)
         with pytest.raises(rlnb.RunError):
             trained.evaluate(episodes=1, checkpoint=bad)
-        assert not (tmp_path / "executed").exists(), "Load checkpoints after rlnb.backend.vet_checkpoint(path, trust)."
+        assert not trace.exists(), "Load checkpoints after rlnb.backend.vet_checkpoint(path, trust)."

@@ -38,7 +38,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def processes_of(run: rlnb.Run) -> list[psutil.Process]:
-    """Return the node agent of a run's last job and all processes below it, of a job of the launcher local."""
+    """Return the agent of a run's last job, which the launcher local has started, and all processes below it."""
     handle = run.jobs[-1].handle
     assert handle is not None
     agent = psutil.Process(handle["pid"])

@@ -98,6 +98,7 @@ class TrackerConformance:
     plugin: ClassVar[ModuleType]
     """Module with the plugin's hooks."""
     tracker: ClassVar[Tracker]
+    """The tracker, whose hooks the plugin implements."""
     tag: ClassVar[str]
     """Tag with which the tracker needs neither a server nor an account."""
     package: ClassVar[str]

@@ -20,6 +20,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.records.checkpoint_files import files_of
 from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Json
 from rlnb.testing.curves import learned, measured
@@ -52,9 +53,9 @@ class TrainingConformance:
     iterations: int = 6
     """Iterations of the short runs, enough for some episodes to end."""
     resume_iterations: int = 40
-    """Iterations of the run that is killed and resumed. It has to outlast its second checkpoint by a second."""
+    """Iterations of the run that is killed and resumed. The run has to outlast its second checkpoint by a second."""
     cancel_iterations: int = 10_000
-    """Iterations of the run that is cancelled. It has to outlast a minute."""
+    """Iterations of the run that is cancelled. The run has to outlast a minute."""
     agent: Mapping[str, Json] = {}
     """Agent config values by dotted path, e.g. to write checkpoints often."""
     unlogged: frozenset[str] = frozenset()
@@ -76,10 +77,19 @@ class TrainingConformance:
         patch.undo()
 
     @classmethod
+    def training_inputs(cls) -> Mapping[str, rlnb.Run | Path]:
+        """Return the inputs of each run by name, for a library that needs some, such as a teacher.
+
+        It is called for each run, after :meth:`root` has set the folder for runs. Override it, and train a teacher at
+        the first call only.
+        """
+        return {}
+
+    @classmethod
     def train(cls, iterations: int, **arguments: Any) -> rlnb.Run:
         """Start a run; ``arguments`` are passed on to :func:`rlnb.train`."""
-        agent = dict(cls.agent)
-        return rlnb.train(cls.task, library=cls.library, max_iterations=iterations, agent=agent, **arguments)
+        arguments = {"agent": dict(cls.agent), "inputs": cls.training_inputs() or None, **arguments}
+        return rlnb.train(cls.task, library=cls.library, max_iterations=iterations, **arguments)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -146,8 +156,8 @@ class TrainingConformance:
         names = trained.metrics.names
         missing = ", ".join(sorted({*plugins.library(self.library).metrics} - {*names} - self.unlogged))
         assert not missing, (
-            f"not logged in {self.iterations} iterations: {missing}. Correct the tags in Library.metrics, set "
-            "`iterations` higher if no episode ended, or list them in `unlogged`."
+            f"These metrics are not logged in {self.iterations} iterations: {missing}. Correct their tags in "
+            "Library.metrics, set `iterations` higher if no episode ended, or list them in `unlogged`."
         )
         for name in names:
             assert np.isfinite(trained.metrics[name].values).all(), f"{name} has values that are not finite."
@@ -256,12 +266,16 @@ class TrainingConformance:
         )
 
     def test_a_killed_run_resumes_with_its_whole_state(self, root: Path) -> None:
-        """After SIGKILL the run continues from its last checkpoint, without a gap in the curves."""
+        """After SIGKILL the run continues from its last checkpoint, without a gap in the curves, or is refused to."""
         run = self.train(self.resume_iterations)
         until(lambda: len(run.checkpoints) >= 2 or run.state in ENDED, START_S, "the second checkpoint")
         self.kill(run)
         until(lambda: run.state in ENDED, FAIL_S, "the end of the killed run")
         assert run.state == "failed", f"The run is {run.state} before it is killed. Set resume_iterations higher."
+        if not plugins.library(self.library).resumes:
+            with pytest.raises(rlnb.RunError, match="cannot resume"):
+                run.resume()
+            return
         run.resume()
         run.wait(timeout_s=START_S)
         started = run.started
@@ -298,5 +312,9 @@ class TrainingConformance:
 
 
 def digests(run: rlnb.Run) -> set[tuple[str, str]]:
-    """Return the name and the digest of each checkpoint of a run."""
-    return {(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in run.checkpoints}
+    """Return the name and the digest of each file of a run's checkpoints."""
+    return {
+        (str(path.relative_to(run.path)), hashlib.sha256(path.read_bytes()).hexdigest())
+        for checkpoint in run.checkpoints
+        for path in files_of(checkpoint)
+    }

@@ -17,7 +17,7 @@ AlertArgument = bool | str | Function | Sequence[str | Function]
 
 
 def split(alerts: AlertArgument) -> tuple[tuple[str, ...], dict[str, Function]]:
-    """Return all rules as text, and those that are functions by their text. Anything else becomes text that is no rule.
+    """Return all rules as text, and the functions among them by their text. Anything else becomes text that is no rule.
 
     The text of a function is its name, with a number if there are several of the same name.
     """

@@ -39,6 +39,8 @@ LONGEST_S = 300.0
 GAIN = 1.05
 """Factor by which more ranks must be faster than fewer ranks to be chosen. Less is within the noise."""
 _POLL_S = 0.25
+_NUMBER = "Use a number: nproc_per_node=1."
+"""Fix for a measurement that fails."""
 
 
 def with_fastest_ranks(plan: Plan) -> Plan:
@@ -52,8 +54,8 @@ def with_fastest_ranks(plan: Plan) -> Plan:
 def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile] | None = None) -> Resources:
     """Return the resources that train a run fastest on this machine. The total number of envs does not change.
 
-    With GPUs this is one rank on each GPU. On a CPU, a short training measures each candidate, and a file below
-    ``cards/`` keeps the results by machine and task.
+    With GPUs this is one rank on each GPU, or the largest smaller number of ranks that can share the envs equally. On a
+    CPU, a short training measures each candidate, and a file below ``cards/`` keeps the results by machine and task.
 
     Args:
         manifest: A run that has been checked, with one rank.
@@ -152,10 +154,10 @@ def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None
             if deadline is None and run.state == "running":
                 deadline = time.monotonic() + LONGEST_S
             if deadline is not None and time.monotonic() > deadline:
-                raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s.")
+                raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s. {_NUMBER}")
             if run.state in ENDED:
                 run.wait_for_completion()  # raises the reason
-                raise RunError(f"{run.id} ended before it could be measured.")
+                raise RunError(f"{run.id} ended before it could be measured. {_NUMBER}")
             time.sleep(_POLL_S)
         started, fps = run.started, run.metrics["fps"]
         assert started is not None, "a run that logs fps has written started.json"

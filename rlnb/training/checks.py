@@ -51,7 +51,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         lookup: Library and task card of the run.
     """
     library, card = lookup.library, lookup.card
-    problems = [*_check_root(root.path), *_check_distributed(manifest, library), *lookup.problems]
+    problems = [*_check_root(root.path), *lookup.problems]
     if manifest.resources.nproc_per_node != 1 or manifest.resources.nodes != 1 or (library and library.roles):
         problems += check_ranks(manifest, library, card)
     if manifest.max_frames is not None:
@@ -142,13 +142,6 @@ def _check_training(
         yield from _check_version(manifest, card)
 
 
-def _check_distributed(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
-    """Find several ranks for a library that trains in one process."""
-    ranks = manifest.resources.nproc_per_node
-    if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
-        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
-
-
 def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     """Find a task that needs Isaac Sim, if the worker's interpreter does not have it."""
     if not card.isaac_sim:
@@ -205,16 +198,22 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard, agent: Ag
     """Find the problems of the agent config of a library for a task, and values that would be overruled."""
     if library.multi_agent and card.workflow != MULTI_AGENT:
         what = f"{library.name} trains tasks with several agents, but {manifest.task.id} has one."
-        yield Problem(what=what, fix=f"Libraries for this task: {', '.join(sorted(card.agents)) or 'none'}.")
+        yield Problem(what=what, fix=_other_libraries(card))
     elif manifest.agent_name is not None and (agent is None or not _fits(manifest.agent_name, library)):
         yield _wrong_name(manifest.agent_name, library, card)
     elif agent is None:
         libraries = ", ".join(sorted(card.agents)) or "none"
-        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
+        what = f"{manifest.task.id} has no agent config for {library.name}. It has: {libraries}."
+        yield Problem(what=what, fix=_other_libraries(card))
     else:
         if manifest.agent_name is None and agent.needs_choice:
             yield _generic_beside_others(library, card)
         yield from _check_config(manifest, library, agent)
+
+
+def _other_libraries(card: TaskCard) -> str:
+    """Return the fix that names the libraries of a task; empty if there are none."""
+    return f"Use {' or '.join(f'library={name!r}' for name in sorted(card.agents))}." if card.agents else ""
 
 
 def _fits(name: str, library: Library) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rlnb.contracts.launchers import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, RlnbError
+from rlnb.records.checkpoint_files import files_of
 from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.script_record import ScriptRecord
@@ -58,8 +59,7 @@ def create_run(
     new = _first_job(root, manifest, launcher, options)
     folder = _create(new, inputs or {})
     new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
-    record = ScriptRecord if manifest.script else RunRecord
-    return Run.of(record(new.run_path, manifest))
+    return Run.of((ScriptRecord if manifest.script else RunRecord)(run_path, manifest))
 
 
 def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int | None) -> list[Run]:
@@ -137,11 +137,12 @@ def _copy(file: Path, copy: Path) -> None:
 
 
 def copy_input(one: InputFile, name: str, run: RunDir) -> None:
-    """Copy an input into a run's folder, with the manifest and the source of the run that a policy comes from.
+    """Copy an input into a run's folder: its files, and the manifest and the source of the run of a policy.
 
     Thus, nothing is lost if that run is deleted, and everything is there on another machine.
     """
-    _copy(one.file, run.input(name, one.origin))
+    for path in files_of(one.file):
+        _copy(path, run.input(name, one.origin) / path.relative_to(one.file))
     if one.policy_of is not None:
         copy = run.input_run(name)
         for path in files_below(one.policy_of.folder.source):

@@ -1,4 +1,4 @@
-"""Say once which physics engine is faster, for a task that supports both and a user who has chosen none."""
+"""Say once which physics engine is faster, if a task supports Newton and PhysX and the user has chosen neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deep check of a task: its env is made and stepped, and what it returns is looked at."""
+"""The deep check of a task, which makes its env, steps it, and looks for mistakes in its observations and rewards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of ``max_frames``: the frames of a training are counted only if its iterations have a known length."""
+"""Checks of ``max_frames``: frames can be counted only if the iterations of a training have a known length."""
 
 from __future__ import annotations
 

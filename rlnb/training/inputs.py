@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
-from rlnb.records.checkpoint_files import is_whole_file
 from rlnb.records.config import resolved
 from rlnb.records.find import run_of
 from rlnb.records.owner import refuse_another_users
@@ -39,7 +38,7 @@ class InputFile:
     """An input of a training, found on disk."""
 
     file: Path
-    """The file."""
+    """The file, or the folder of a checkpoint."""
     origin: str
     """Its origin, as in :attr:`rlnb.Manifest.inputs`."""
     policy_of: RunRecord | None = None
@@ -78,15 +77,17 @@ def find_inputs(
         if one.required and values.get(name) is None
     ]
     inputs: dict[str, InputFile] = {}
-    for name in specs.keys() & {name for name, value in values.items() if value is not None}:
+    for name, value in values.items():
+        if name not in specs or value is None:
+            continue
         try:
-            inputs[name] = one = _find(name, values[name], specs[name], root, trust=request.trust)
+            inputs[name] = one = _find(name, value, specs[name], root, trust=request.trust)
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
             continue
         if one.policy_of is not None:
             problems += _unsuitable(name, one.policy_of, task, library, lookup.card)
-    return {name: inputs[name] for name in values if name in inputs}, problems
+    return inputs, problems
 
 
 def _superfluous(name: str, library: Library, specs: Mapping[str, Input]) -> Problem:
@@ -120,26 +121,42 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
         raise RlnbError(f"{subject}, {value!r}, is neither a run nor a file. Use {EXAMPLES[spec.kind]}.")
     record: RunRecord | None
     below = [Path(value), root.runs / value] if not isinstance(value, Run) else []
-    file = next((path.absolute() for path in below if files.there(path) and path.is_file()), None)
+    file = next((path.absolute() for path in below if files.there(path) and _is_input(path.absolute())), None)
     if file is None:
         run = _run(subject, value)
         if spec.kind != "policy":
             raise RlnbError(f"{subject} is {KINDS[spec.kind]}, and not a run. Use {EXAMPLES[spec.kind]}.")
-        newest = run.checkpoints.last_whole()
-        if newest is None:
-            raise RlnbError(
-                f"{subject}: {run.id} ({run.state}) has no complete checkpoint yet. Wait for one, or use another run."
-            )
-        record, file = run.record, newest
-    else:
-        record = run_of(file)
-    if record is not None:
+        record, file = run.record, newest_of(run, subject)
+    elif (record := run_of(file)) is not None:
         refuse_far(record.folder, file)
     if spec.kind == "policy":
         record = _owner(subject, file, record, trust=trust)
     is_of_run = record is not None and file.is_relative_to(root.runs.absolute())
     origin = str(file.relative_to(root.runs.absolute()) if is_of_run else file)
     return InputFile(file=file, origin=origin, policy_of=record if spec.kind == "policy" else None)
+
+
+def newest_of(run: Run, subject: str) -> Path:
+    """Return the newest complete checkpoint of a run, to take its weights or its policy.
+
+    Args:
+        run: The run.
+        subject: Begin of the error: the argument that names the run.
+
+    Raises:
+        RlnbError: The run has none, or only on another machine.
+    """
+    newest = run.checkpoints.last_whole()
+    if newest is None:
+        state = f"{run.id} ({run.state})"
+        raise RlnbError(f"{subject}: {state} has no complete checkpoint yet. Wait for one, or use another run.")
+    refuse_far(run.record.folder, newest)
+    return newest
+
+
+def _is_input(path: Path) -> bool:
+    """Return whether a path is a file, or the folder of a checkpoint."""
+    return path.is_file() or ((record := run_of(path)) is not None and path in record.checkpoints)
 
 
 def _run(subject: str, value: Run | str | Path) -> Run:
@@ -162,7 +179,7 @@ def _owner(subject: str, file: Path, record: RunRecord | None, *, trust: bool) -
             f"{subject}, {file}, belongs to no run, so its library and agent config are unknown. "
             "Use a run, or a checkpoint in the folder of a run."
         )
-    if not is_whole_file(file):
+    if not record.checkpoints.is_whole(file):
         raise RlnbError(f"{subject}, {file}, is not a complete checkpoint: it is torn. Use an earlier one.")
     refuse_another_users(record, trust=trust)
     return record

@@ -1,4 +1,4 @@
-"""The library, the task card and the agent config of a training, which everything else about it depends on."""
+"""The library, the task card and the agent config of a training, on which all its checks depend."""
 
 from __future__ import annotations
 

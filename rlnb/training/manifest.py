@@ -15,7 +15,6 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.hooks.registry import package_versions
 from rlnb.records.find import run_of
-from rlnb.records.remote import refuse_far
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -23,7 +22,7 @@ from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.training.alerts import split
-from rlnb.training.inputs import InputFile
+from rlnb.training.inputs import InputFile, newest_of
 from rlnb.training.lookup import Lookup
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
@@ -116,7 +115,7 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
     if init_from is None:
         return Origin()
     if not isinstance(init_from, Run | str | Path):
-        raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint.")
+        raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint. Use one of these.")
     if not isinstance(init_from, Run) and not files.there(Path(init_from)):
         try:
             init_from = get_run(str(init_from))
@@ -126,16 +125,16 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
             ) from exc
     if isinstance(init_from, Run):
         if init_from.library != library:
-            raise RlnbError(f"{init_from.id} was trained with {init_from.library}: its weights do not fit {library}.")
-        newest = init_from.checkpoints.last_whole()
-        if newest is None:
-            raise RlnbError(f"{init_from.id} ({init_from.state}) has no complete checkpoint to start from.")
-        refuse_far(init_from.record.folder, newest)
-        return Origin(checkpoint=str(newest), parent=init_from.id)
+            theirs = init_from.library
+            raise RlnbError(
+                f"{init_from.id} was trained with {theirs}: its weights do not fit {library}. Use library={theirs!r}."
+            )
+        return Origin(checkpoint=str(newest_of(init_from, "init_from")), parent=init_from.id)
     path = Path(init_from).absolute()
     run = run_of(path)
     if run is not None and run.library != library:
-        raise RlnbError(f"{path} belongs to {run.id}, trained with {run.library}: its weights do not fit {library}.")
+        what = f"{path} belongs to {run.id}, trained with {run.library}: its weights do not fit {library}."
+        raise RlnbError(f"{what} Use library={run.library!r}.")
     return Origin(checkpoint=str(path), parent=str(init_from))
 
 

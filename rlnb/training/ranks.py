@@ -1,4 +1,4 @@
-"""Checks of the ranks of a training: their roles, and the envs that they share."""
+"""Checks of the ranks of a training: whether there may be several, their roles, and the envs that they share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_RANKS = 16
 
 
 def check_ranks(manifest: Manifest, library: Library | None, card: TaskCard | None) -> Iterator[Problem]:
-    """Find a number of ranks that does not fit the library's roles, and envs that the ranks cannot share equally.
+    """Find a number of ranks that does not fit the library or its roles, and envs that they cannot share equally.
 
     Args:
         manifest: The run.
@@ -25,6 +25,10 @@ def check_ranks(manifest: Manifest, library: Library | None, card: TaskCard | No
     """
     ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
     if library is None or not isinstance(ranks, int) or ranks * nodes < 1:
+        return
+    if ranks * nodes > 1 and not library.distributed:
+        fix = "nproc_per_node=1" if nodes == 1 else "Use a launcher of one node, and nproc_per_node=1."
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks * nodes}.", fix=fix)
         return
     try:
         sharing = _ranks_with_env(manifest, library, ranks)

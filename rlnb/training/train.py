@@ -49,9 +49,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             that contradicts another argument, such as ``seed``, is refused, and so is one that rlnb sets itself.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one rank, or on a
-            cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU. On this machine without a GPU,
-            ``"auto"`` is the number that trains the task fastest, which is measured once (about a minute per
-            candidate).
+            cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU, or fewer if they could not
+            share the envs equally. On this machine without a GPU, ``"auto"`` is the number that trains the task
+            fastest, which is measured once (about a minute per candidate).
         init_from: Weights to start from: a run or its id, for the run's last checkpoint, or the path of a checkpoint.
             Optimiser and counters start anew; use ``run.resume()`` to continue with them.
         inputs: Runs or files that the library needs besides the task, by the library's names for them, such as
@@ -68,16 +68,16 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             ``"failed"``, ``"ended"``, a condition on metrics such as ``"iteration > 100 and reward < 5"``, or a
             function that takes the run and returns the text of an alert, or None. True stands for
             ``["diagnosis", "failed"]``. Each rule alerts once for each job. The node of the training looks for alerts
-            (``run.alerts``), so that they do not need this notebook; only functions are called in it. An alert is shown
-            in the notebook, as a notification in JupyterLab, and is sent to the webhook in the environment variable
-            ``RLNB_ALERT_WEBHOOK``. The flight recorder then writes the last steps.
+            (``run.alerts``), so only functions need this notebook, which calls them. An alert is shown in the notebook
+            and as a notification in JupyterLab, and is sent to the webhook in the environment variable
+            ``RLNB_ALERT_WEBHOOK``. The last steps are then recorded (``run.flight``).
         launcher: Launcher that starts the training; None is this machine.
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
         tags: Tags by which the run can be found.
         warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a
-            launcher of a cluster, True lets the simulator that holds a node of the same launcher train there, at most
-            until the end of its job, and None lets it not.
+            launcher of a cluster, None takes no simulator, and True lets the simulator that holds a node of the same
+            launcher train there, at most until the end of its job.
 
     Returns:
         The run, which is queued or starting.
@@ -99,7 +99,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
 
 
 def check(task: Task | str | None = None, *, deep: bool = False, **arguments: Any) -> list[Problem]:
-    """Return every problem for which :func:`rlnb.train` would refuse the arguments. Starts and writes nothing.
+    """Return every problem for which :func:`rlnb.train` would refuse the arguments. No run is made.
 
     Args:
         task: A task, or its name, as for :func:`rlnb.train`.

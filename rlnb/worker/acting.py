@@ -48,7 +48,7 @@ def acting(
     manifest = from_json(Manifest, files.read_json(run.manifest) or {})
     library = plugins.library(manifest.library)
     with make(task, library, agent=choice_of(manifest), manifest=manifest) as (env, agent):
-        actor = plugins.load(library.backend)().load_policy(
+        actor = plugins.new_backend(library).load_policy(
             env,
             agent,
             run.path / policy.checkpoint,

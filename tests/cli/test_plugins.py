@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from typer.testing import Result
 
 import rlnb
 from rlnb.hooks.registry import manager
+from rlnb.storage.installation import editable_line
 
 Invoke = Callable[..., Result]
 Start = Callable[..., str]
@@ -61,5 +64,8 @@ def test_the_next_commands_after_new_can_be_pasted_into_a_shell(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "my folder")
-    assert result.stdout.splitlines() == ["pip install -e './my folder[test]'", "pytest 'my folder'"]
+    folder = tmp_path / "my folder"
+    pytest_line = f"{shlex.quote(sys.executable)} -m pytest '{folder}'"
+    assert result.stdout.splitlines() == [editable_line(folder, "test"), pytest_line]
+    assert f"'{folder}[test]'" in result.stdout
     assert "my folder is ready" in result.stderr

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import inspect
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,6 +22,7 @@ import rlnb
 import rlnb.backend
 from rlnb.cli import app, scaffold
 from rlnb.cli.scaffold import KINDS, make_plugin
+from rlnb.storage.installation import editable_line
 from rlnb.testing import LauncherConformance, LibraryConformance
 
 REPO = Path(__file__).parents[2]
@@ -126,6 +129,24 @@ def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
     assert not private
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tests_of_a_new_package_do_not_load_the_pytest_plugin_of_dash(packages: Path, kind: str) -> None:
+    tool = tomllib.loads((packages / "my-lib" / kind / "pyproject.toml").read_text())["tool"]
+    assert tool["pytest"]["ini_options"]["addopts"] == "-p no:dash"
+
+
+def test_the_options_of_the_kit_are_in_the_tests_of_a_new_library_and_in_the_guide(packages: Path) -> None:
+    options = {name for cls in LibraryConformance.__mro__ for name in inspect.get_annotations(cls)}
+    assert {"unlogged", "optimiser", "iterations", "agent"} < options
+    text = (packages / "my-lib" / "library" / "tests" / "test_conformance.py").read_text()
+    table = (REPO / "docs" / "plugins.md").read_text()
+    for name in options:
+        assert re.search(rf"\b{name} = ", text), name
+        assert re.search(rf"`{name} = ", table) or name == "library", name
+    assert "def inputs(self, observations)" in text
+    assert "`def inputs(self, observations)`" in table
+
+
 # -- the command ---------------------------------------------------------------------------------------
 
 
@@ -133,8 +154,9 @@ def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
 def test_it_prints_the_next_commands(invoke: Invoke, name: str) -> None:
     result = invoke("plugins", "new", name, "--kind", "library")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == ["pip install -e './rlnb-my-lib[test]'", "pytest rlnb-my-lib"]
-    assert Path("rlnb-my-lib/pyproject.toml").is_file()
+    folder = Path("rlnb-my-lib").absolute()
+    assert result.stdout.splitlines() == [editable_line(folder, "test"), f"{sys.executable} -m pytest {folder}"]
+    assert (folder / "pyproject.toml").is_file()
 
 
 def test_an_empty_folder_is_filled_and_quoted(invoke: Invoke, tmp_path: Path) -> None:
@@ -142,7 +164,7 @@ def test_an_empty_folder_is_filled_and_quoted(invoke: Invoke, tmp_path: Path) ->
     folder.mkdir()
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", folder)
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == [f"pip install -e '{folder}[test]'", f"pytest '{folder}'"]
+    assert result.stdout.splitlines() == [editable_line(folder, "test"), f"{sys.executable} -m pytest '{folder}'"]
 
 
 def test_the_list_of_plugins_still_works(invoke: Invoke) -> None:

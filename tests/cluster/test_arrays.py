@@ -89,7 +89,7 @@ def test_forty_trials_are_one_array_job_with_at_most_four_at_once(slurm: Any, cl
     sweep = array("forty", TRIALS, 3, rlnb.slurm(walltime=WALLTIME), AT_ONCE).wait(220)
     assert states(sweep) == ["completed"] * TRIALS
     assert len(arrays(sweep)) == 1
-    assert most_at_once(sweep) == AT_ONCE
+    assert 1 < most_at_once(sweep) <= AT_ONCE
     assert sweep.best.manifest.agent["goal"] == max(run.manifest.agent["goal"] for run in sweep.runs)
     wait_until(lambda: not hosted(sweep) and not slurm.jobs(), 20)
 

@@ -174,6 +174,18 @@ def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str,
     assert "script" not in plugins.libraries()
 
 
+def test_a_backend_in_a_module_that_does_not_exist_is_reported_before_anything_starts(install: Install) -> None:
+    install("lost", LIBRARY.format(name="lost").replace("a:B", "rlnb_lost.backend:B"))
+    with pytest.warns(UserWarning, match="plugin") as caught:
+        assert "lost" in plugins.libraries()
+    remark = "has a library 'lost' whose backend is in 'rlnb_lost.backend', which does not exist."
+    assert [str(warning.message) for warning in caught] == [
+        f"The plugin 'lost' (rlnb-lost 1.0) {remark} Correct Library.backend."
+    ]
+    assert [plugin.name for plugin in installed() if plugin.remarks] == ["lost"], "the other backends exist"
+    assert not of("lost").error
+
+
 def by_hand(**hooks: Any) -> type:
     return type("Plugin", (), {name: staticmethod(rlnb.hookimpl(function)) for name, function in hooks.items()})
 

@@ -87,6 +87,12 @@ def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
     assert problem is None or problem in texts[0]
 
 
+@pytest.mark.parametrize("ranks", [0, -1, "2", None])
+def test_an_odd_number_of_ranks_is_no_error_on_a_machine_with_a_gpu(machine: Machine, ranks: Any) -> None:
+    machine("0a")
+    assert rlnb.LocalLauncher().check(manifest("auto", ranks)) == []
+
+
 def test_ranks_whose_role_stays_on_the_cpu_need_no_gpu(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine("0a")
     (problem,) = rlnb.LocalLauncher().check(manifest("cuda", 3))

@@ -119,6 +119,25 @@ def test_a_waiting_run_is_told_which_runs_hold_slots(
     let_go(free)
 
 
+def test_the_ticket_of_a_run_that_waits_never_looks_old(
+    tmp_path: Path, queue: Path, hold: Hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cleaners of temporary folders remove old files."""
+    monkeypatch.setattr(queue_slots, "TELL_S", 0.0)
+    hold("first")
+    until(lambda: lines(tmp_path) == ["takes first"])
+    times: list[float] = []
+
+    def give_up() -> bool:
+        (ticket,) = (queue / "tickets").iterdir()
+        times.append(ticket.stat().st_mtime)
+        os.utime(ticket, (1.0, 1.0))
+        return len(times) == 3
+
+    assert take_slots(SlotRequest(max_running=1), give_up, POLL_S) is None
+    assert min(times) > time.time() - 60.0
+
+
 def test_two_slots_are_held_at_once(tmp_path: Path, hold: Hold) -> None:
     first = hold("first", 2)
     until(lambda: lines(tmp_path) == ["takes first"])

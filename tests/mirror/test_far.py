@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,45 @@ def test_a_cancellation_is_tried_until_the_job_has_ended(root: Path, monkeypatch
     files.write_once(JobDir(cancelled[0]).result, Result(outcome="cancelled"))
     serve(root)
     assert len(cancelled) == 2
+
+
+def test_a_queue_that_does_not_answer_a_cancellation_does_not_hold_the_mirror(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = threading.Event()
+    monkeypatch.setattr(module, "WITHDRAW_S", 0.1)
+    monkeypatch.setattr(module, "CANCEL_S", -1.0)
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: True)
+    monkeypatch.setattr(rlnb.LocalLauncher, "cancel", lambda self, handle, job_dir: ends.wait(20))
+    start = Frame(kind="start", path="0-train", data=to_json(Job(kind="train")))
+    begin_s = time.monotonic()
+    other = serve(root, start, Frame(kind="cancel", path="0-train"))
+    assert time.monotonic() - begin_s < 5.0
+    assert other.sent[-1].kind == "states"
+    ends.set()
+
+
+def test_the_states_are_sent_also_while_frames_arrive_without_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other end gives up a connection on which it hears nothing, such as while this one writes a large file."""
+    monkeypatch.setattr(module, "STATES_S", 0.05)
+    monkeypatch.setattr(Far, "_do", lambda self, frame: time.sleep(0.02))
+    other = Other()
+    waiting: list[int] = []
+
+    def send(frame: Frame) -> None:
+        other.sent.append(frame)
+        if frame.kind == "states":
+            waiting.append(len(other.wishes))
+
+    monkeypatch.setattr(other, "send", send)
+    other.wishes = [Frame(kind="put")] * 20
+    with pytest.raises(Closed):
+        Far(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
+    assert waiting[0] > 10
+    assert not other.wishes, "no frame is left out"
 
 
 def test_a_job_that_cannot_be_started_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -241,6 +241,41 @@ def test_an_end_that_says_nothing_gets_no_job_and_is_tried_with_longer_and_longe
     assert not remote.sent(JobDir(tmp_path / "removed")).exists()
 
 
+class Busy:
+    """A connection, and its channel, on which frames arrive without a pause until this end sends one."""
+
+    def __init__(self) -> None:
+        self.channel, self.heard_s = self, time.monotonic()
+        self.sent: list[str] = []
+        self.count = 0
+
+    def send(self, frame: Frame) -> None:
+        self.sent.append(frame.kind)
+
+    def receive(self, timeout_s: float) -> Frame:
+        self.count += 1
+        time.sleep(0.02)
+        if self.count > 50 or "ping" in self.sent:
+            raise Closed("enough")
+        return Frame(kind="news")
+
+    def forget(self) -> None: ...
+
+
+def test_the_other_end_hears_of_this_one_also_while_much_arrives(
+    door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BEAT_S", "PING_S"):
+        monkeypatch.setattr(module, name, 0.05)
+    run, busy = RunDir(tmp_path / "run"), Busy()
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="Echo"), library="echo"))
+    run.next_job("train", lambda name: {"command.json": Command(argv=("x",))})
+    with pytest.raises(Closed, match="enough"):
+        Host(run, door)._serve(busy)  # type: ignore[arg-type]
+    assert busy.sent == ["serve", "ping"]
+
+
 def test_one_process_mirrors_a_run(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert not is_locked(run)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import rlnb
@@ -146,6 +147,20 @@ def test_a_run_goes_on_when_this_machine_has_a_new_name(door: Any) -> None:
     run.cancel(save_s=0)
     while run.state != "cancelled":
         time.sleep(0.05)
+
+
+def test_a_mirror_that_has_ended_is_no_process_any_more_once_another_one_starts(door: Any, tmp_path: Path) -> None:
+    jobs = [JobDir(tmp_path / "runs" / name / "jobs" / "0-train") for name in ("r1", "r2")]
+    for job in jobs:  # of runs without a manifest
+        job.path.mkdir(parents=True)
+    door._start_mirror(jobs[0].path)
+    mirror = psutil.Process(door._started[tmp_path / "runs" / "r1"][1].pid)
+    while mirror.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.05)
+    door._start_mirror(jobs[1].path)
+    assert not mirror.is_running()
+    assert door._started[tmp_path / "runs" / "r1"][1].poll() == 1, "a crash is counted by the next look"
+    door._started[tmp_path / "runs" / "r2"][1].wait(60)
 
 
 def test_a_mirror_that_crashes_again_and_again_says_why(door: Any, tmp_path: Path, monkeypatch: Any) -> None:

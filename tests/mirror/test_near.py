@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rlnb.mirror import near as module
 from rlnb.mirror import tree
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.near import Near
@@ -247,6 +248,38 @@ def test_a_job_that_was_cancelled_before_it_arrived_does_not_start(run: RunDir) 
     assert result is not None
     assert (result.outcome, result.error) == ("cancelled", "cancelled before it reached gpu7")
     assert not here.open_jobs()
+
+
+def test_a_job_that_has_begun_there_begins_no_second_time_if_its_folder_is_gone(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of runs there was emptied, or its file system is not mounted at present."""
+    monkeypatch.setattr(module, "MISSING_S", 0.2)
+    here, channel, job = near(run), Sent(), run.jobs()[0]
+    here.send(channel)  # type: ignore[arg-type]
+    here.receive(file("grow", "jobs/0-train/node0.log", b"iteration 7"))
+    channel.clear()
+    here.begin()
+    for seconds, what in ((0.0, None), (0.3, "gpu7 does not have the folder of this job any more. If it is")):
+        time.sleep(seconds)
+        here.receive(Frame(kind="states", data={}))
+        here.send(channel)  # type: ignore[arg-type]
+        record = files.read_json(job.waits)
+        assert str(record and record["what"]).startswith(str(what))
+    here.receive(Frame(kind="states", data={"0-train": {"state": "running", "waits": "", "over": False}}))
+    here.send(channel)  # type: ignore[arg-type]
+    assert not job.waits.exists(), "it is there again"
+    files.write_once(job.cancel, {})
+    here.receive(Frame(kind="states", data={}))
+    here.send(channel)  # type: ignore[arg-type]
+    assert here.open_jobs() == [job]
+    time.sleep(0.3)
+    here.send(channel)  # type: ignore[arg-type]
+    result = here.hosted(job).result
+    assert result is not None
+    assert (result.outcome, result.error.partition(": ")[0]) == ("cancelled", "cancelled")
+    assert not here.open_jobs()
+    assert [frame.kind for frame in channel] == ["cancel"]
 
 
 def test_only_a_job_that_has_not_left_is_cancelled_here(run: RunDir) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node.agent import Agent
+from rlnb.node.agent import Agent, is_full
 from rlnb.node.sampling import sampling
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Result
@@ -210,6 +211,22 @@ def test_a_signal_to_a_revocable_agent_is_an_interruption(job: JobDir, to_all: b
     assert agent.wait(WAIT_S) == 1
     assert "was revoked by the queue" in result(job).error
     assert result(job).interrupted
+
+
+def test_the_slot_of_a_long_training_never_looks_old(job: JobDir, tmp_path: Path) -> None:
+    """Cleaners of temporary folders remove old files, and without its file a slot would be given to a second run."""
+    agent = start(job, python(SLEEPS, queued=True))
+    until(lambda: job.log().exists() and job.log().read_text())
+    (slot,) = (tmp_path / "queue" / "slots").iterdir()
+    os.utime(slot, (1.0, 1.0))
+    until(lambda: slot.stat().st_mtime > 1.0)
+    agent.terminate()
+    agent.communicate(timeout=WAIT_S)
+
+
+def test_a_disk_that_does_not_answer_counts_as_having_space(tmp_path: Path) -> None:
+    assert not is_full(tmp_path)
+    assert not is_full(tmp_path / "gone"), "the result is still to be written"
 
 
 def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.node.courier import Courier
+from rlnb.node.courier import MOST_OUTS, Courier
 
 
 @pytest.fixture
@@ -55,6 +55,17 @@ def test_files_that_an_answer_names_are_parcels_and_its_paths_are_those_of_the_k
     value = json.loads(courier.answer(line.encode()))["value"]
     assert value["file"] == f"/home/me/{folder}/clip.npz"
     assert value["text"] == f"written to /home/me/{folder}, not {out}0"
+
+
+def test_the_folders_of_earlier_requests_are_removed_and_those_of_tasks_stay(courier: Courier, tmp_path: Path) -> None:
+    """A session may have thousands of previews."""
+    courier.take("/home/me/tasks", "lift.py", b"text")
+    outs = [Path(str(courier.translate({"out": f"/tmp/preview-{number}"})["out"])) for number in range(40)]
+    assert len({*outs}) == 40
+    assert [out.exists() for out in outs] == [False] * (40 - MOST_OUTS) + [True] * MOST_OUTS
+    assert (tmp_path / "node" / "0" / "lift.py").exists()
+    assert courier.translate({"out": "/tmp/preview-39"})["out"] == str(outs[-1])
+    assert courier.answer(f'"{outs[-1]}/a"'.encode()) == b'"/tmp/preview-39/a"'
 
 
 def test_the_module_of_a_task_is_no_parcel_and_stays(courier: Courier) -> None:

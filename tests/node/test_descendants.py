@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,19 @@ print(time.monotonic() - start_s)
 """
 
 
+AGENT_OF_ANOTHER_USER = """
+import os, subprocess
+import psutil
+from rlnb.node import descendants
+descendants.KILLED_S = 0.3
+child = subprocess.Popen(["sleep", "60.125"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+os.setresuid(65534, 65534, 65534)
+print(child.pid, flush=True)
+descendants.kill_descendants(0.1)
+print("writes its result")
+"""
+
+
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A child with the command line of a worker that handles the signal for stacks."""
@@ -57,6 +71,17 @@ def test_no_process_survives_even_if_detached_and_ignoring_sigterm() -> None:
     assert not psutil.pid_exists(int(child))
     assert not psutil.pid_exists(int(detached))
     assert float(seconds) > 0.3, "SIGKILL comes after the grace"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process for another user")
+def test_a_process_that_cannot_be_killed_does_not_keep_the_agent_from_its_end() -> None:
+    """A process of another user, such as one below sudo, gets no signal."""
+    argv = [sys.executable, "-c", AGENT_OF_ANOTHER_USER]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=WAIT_S)
+    child, *words = done.stdout.split(maxsplit=1)
+    psutil.Process(int(child)).kill()
+    assert words == ["writes its result\n"]
+    assert f"did not end within 0 s of SIGKILL: {child} (sleep)" in done.stderr
 
 
 def test_workers_are_python_processes_not_their_wrappers(worker: subprocess.Popen[bytes]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import math
 import socket
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -93,3 +95,16 @@ def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(
     assert job.ends_s() == 90.0
     JobDir(tmp_path).deadline.write_text("damaged")
     assert job.ends_s() == 100.5
+
+
+def test_a_simulator_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*argv: str, **options: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+    absent: Any = None
+    with pytest.raises(BlockingIOError):
+        asyncio.run(job._simulate(absent, absent, gently=False))
+    assert not [*tmp_path.iterdir()]

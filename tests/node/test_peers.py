@@ -80,6 +80,16 @@ def test_the_clock_of_a_hang_starts_with_the_first_iteration(tmp_path: Path, mon
     assert starting.hangs().startswith("nothing was logged for 1 s: a rank hangs before the first iteration.")
 
 
+def test_an_event_file_that_cannot_be_read_does_not_end_a_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    run = RunDir(tmp_path)
+    run.logs.mkdir()
+    (run.logs / "newest.tfevents").symlink_to("events.out.tfevents.of.a.removed.trial")
+    assert Stall(run.next_job("train"), 10.0).hangs() == ""
+
+
 def test_a_script_that_logs_has_reached_its_first_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.0)
     run = RunDir(tmp_path)

@@ -169,6 +169,21 @@ def test_an_agent_ends_with_a_job_whose_result_could_not_be_written(
     assert not worker.is_running()
 
 
+def test_a_simulator_trains_also_once_a_cleaner_of_temporary_folders_has_removed_its_log(
+    agent: Agent, send: Callable[..., None], job: JobDir, tmp_path: Path
+) -> None:
+    assert read(agent) == {"ready": True}
+    (worker,) = psutil.Process(agent.pid).children()
+    for name in ("log", "log.replies"):
+        (tmp_path / name).unlink()
+    send({"adopt": str(job.path)})
+    assert read(agent) == {"adopted": True}
+    end(job)
+    assert read(agent) == {"returned": True, "pid": worker.pid}
+    send({"id": 1})
+    assert read(agent) == {"id": 1}
+
+
 @pytest.mark.parametrize("gone", ["kernel", "worker"])
 def test_a_simulator_without_a_user_ends_with_its_training(
     agent: Agent, send: Callable[..., None], job: JobDir, tmp_path: Path, gone: str

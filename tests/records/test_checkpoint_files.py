@@ -69,6 +69,12 @@ def test_a_checkpoint_may_be_a_folder(run: RunDir) -> None:
     assert names(run, FOLDERS) == ["step_4", "step_9"]
 
 
+def test_the_newest_checkpoint_is_named_by_its_path_in_the_folder_of_the_run(run: RunDir, tmp_path: Path) -> None:
+    assert checkpoint_files.newest_of(run, BUFFERED) == "logs/model_9.npz"
+    assert checkpoint_files.newest_of(run, FOLDERS) == "logs/saves/step_9"
+    assert checkpoint_files.newest_of(RunDir(tmp_path), BUFFERED) is None
+
+
 def test_the_size_is_that_of_all_files(run: RunDir) -> None:
     def bytes_of(*paths: str) -> int:
         return sum((run.logs / path).stat().st_size for path in paths)

@@ -99,7 +99,7 @@ def test_missing_weights_are_refused_before_a_run_is_created(root: Path, tmp_pat
     empty = rlnb.train("Echo", library="echo", max_iterations=1, agent={"crash_at": 0})
     with pytest.raises(rlnb.RunError):
         empty.wait(WAIT_S)
-    with pytest.raises(rlnb.RlnbError, match="no complete checkpoint to start from"):
+    with pytest.raises(rlnb.RlnbError, match=r"init_from: .* has no complete checkpoint yet\. Wait for one"):
         echo(init_from=empty)
     with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
         rlnb.train("Echo", library="another", init_from=empty)

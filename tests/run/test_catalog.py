@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rlnb
@@ -83,6 +86,45 @@ def test_a_damaged_run_hides_no_other(root: Path, caplog: pytest.LogCaptureFixtu
     caplog.clear()
     watched.refresh()
     assert not caplog.text, "it is logged once"
+
+
+def test_a_run_that_could_not_be_read_for_a_moment_comes_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "WALK_EVERY", 2)
+    run = echo().wait(60)
+    manifest = (run.path / "manifest.json").read_text()
+    (run.path / "manifest.json").write_text("{")
+    watched = rlnb.Catalog([root])
+    assert watched.refresh().updates == ()
+    (run.path / "manifest.json").write_text(manifest)
+    assert [ids(watched.refresh().updates) for _ in range(2)].count([run.id]) == 1
+
+
+def states(runs: Sequence[rlnb.Run]) -> list[str]:
+    return [run.state for run in runs]
+
+
+def test_a_run_that_was_lost_for_a_moment_goes_on(root: Path) -> None:
+    """Its heartbeat is all that another machine sees of it, and the file system that shows it was away."""
+    run, watched = echo(max_iterations=1000, agent={"iteration_s": 0.1}), rlnb.Catalog([root])
+    while run.state != "running":
+        time.sleep(0.05)
+    job, agent = run.jobs[0].folder, psutil.Process((run.jobs[0].handle or {})["pid"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: None)
+        agent.suspend()
+        for path in (*job.beats(), job.command):
+            os.utime(path, (1.0, 1.0))
+        found = [states(watched.refresh().updates) for _ in range(2)]
+        agent.resume()
+        assert found == [["lost"], []]
+        deadline = time.monotonic() + 20.0
+        while not (updates := watched.refresh().updates):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert states(updates) == states(watched.refresh().updates) == ["running"], "it is followed again"
+    run.cancel()
+    while run.state != "cancelled":
+        time.sleep(0.05)
 
 
 def test_check_returns_problems_and_writes_no_file(root: Path) -> None:

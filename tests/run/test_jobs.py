@@ -11,9 +11,9 @@ import pytest
 
 import rlnb
 from rlnb.records.layout import RunDir
-from rlnb.records.record import RunRecord
+from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run import jobs
-from rlnb.spec import Job
+from rlnb.spec import Job, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -119,6 +119,15 @@ def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
     record = RunRecord(run.path)
     with pytest.raises(rlnb.RunError, match=r"^r \(train, restart 1 of 1\) failed: node 1 is lost\n"):
         jobs.raise_unless_completed(record, record.training)
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "export"])
+def test_the_next_call_after_a_failed_evaluation_or_export_is_its_log(root: Path, kind: JobKind) -> None:
+    run = echo(max_iterations=5).wait(WAIT_S)
+    job = run.record.folder.next_job(kind, lambda _: {"job.json": Job(kind=kind)})
+    files.write_once(job.result, rlnb.Result(outcome="failed", error="no room"))
+    with pytest.raises(rlnb.RunError, match=rf"\({kind}\) failed: no room\n.*\n  next: .*\.logs\(200\)$"):
+        jobs.raise_unless_completed(run.record, JobRecord(job, "local"))
 
 
 def test_a_long_job_is_looked_at_less_often() -> None:

@@ -95,7 +95,7 @@ def test_an_evaluation_of_no_episodes_or_with_settings_of_envs_is_refused(run: r
 
 
 def test_a_library_without_formats_exports_nothing(run: rlnb.Run) -> None:
-    with pytest.raises(rlnb.RlnbError, match="echo exports nothing"):
+    with pytest.raises(rlnb.RlnbError, match=r"echo exports nothing: it has no simulator\. Use run\.checkpoints\."):
         run.export()
     with pytest.raises(rlnb.NotFoundError, match="No export format named 'onnx'"):
         run.export("onnx")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +109,26 @@ def test_a_function_stops_the_code_and_the_end_of_the_connection_lets_it_go_on(d
 def test_a_port_without_a_debugger_is_an_error() -> None:
     with pytest.raises(rlnb.RlnbError, match=r"does not answer.*Run rlnb\.debug again"):
         Adapter(1)
+
+
+def test_a_debugger_that_refuses_is_left() -> None:
+    """It would take no other connection."""
+    ends: list[bytes] = []
+
+    def refuse() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(WITHIN_S)
+            request = connection.recv(1 << 16)
+            number = json.loads(request.partition(b"\r\n\r\n")[2])["seq"]
+            body = json.dumps({"type": "response", "request_seq": number, "success": False, "message": "no"}).encode()
+            connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            ends.append(connection.recv(1))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        with pytest.raises(rlnb.RlnbError, match="The debugger refuses 'pydevdAuthorize': no"):
+            Adapter(server.getsockname()[1], "a token")
+        thread.join(WITHIN_S)
+    assert ends == [b""]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -97,6 +98,42 @@ def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.
     with pytest.raises(RlnbError, match="the queue is closed"):
         SharedJob(Idle(), None, None)
     assert not [*(root / jobs.FOLDER).iterdir()]
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the records for which the disk has no room."""
+    names: list[str] = []
+    write_once = files.write_once
+
+    def write(path: Path, *data: object, **options: object) -> bool:
+        if path.name in names:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_once(path, *data, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "write_once", write)
+    return names
+
+
+@pytest.mark.parametrize("name", ["command.json", "manifest.json"])
+def test_a_job_whose_records_cannot_be_written_leaves_nothing(root: Path, full_disk: list[str], name: str) -> None:
+    full_disk.append(name)
+    with pytest.raises(OSError, match="No space left"):
+        SharedJob(Idle(), None, None)
+    assert not [*(root / jobs.FOLDER).iterdir()], "neither a key"
+
+
+def test_a_job_without_room_for_its_handle_is_held_and_leaves_its_queue(
+    root: Path, full_disk: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
+    cancelled: list[Path] = []
+    monkeypatch.setattr(Idle, "cancel", lambda self, handle, job_dir: cancelled.append(job_dir))
+    full_disk.append("handle.json")
+    job = SharedJob(Idle(), None, None)
+    assert not job.ended
+    job.end()
+    assert cancelled == [job.folder.path]
 
 
 def test_the_end_of_the_walltime_is_announced_once_in_time(

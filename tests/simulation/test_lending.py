@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -106,6 +108,30 @@ def test_a_training_that_failed_ends_the_simulator(living: rlnb.Simulator, tmp_p
         run.wait(WAIT_S)
     until(lambda: not simulators(tmp_path))
     assert living.state == "none"
+
+
+def test_a_training_keeps_its_simulator_if_the_call_that_starts_it_is_interrupted(
+    living: rlnb.Simulator, tmp_path: Path
+) -> None:
+    """The interrupt comes after the handover, and before the agent has confirmed it."""
+    pid = living.pid
+    agent = psutil.Process(pid).parent()
+    assert agent is not None
+    agent.suspend()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(1.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        agent.resume()
+    assert living.state == "none", "the next request must not wait for the training"
+    other = living.wait().pid
+    assert other != pid
+    (run,) = rlnb.runs()
+    assert run.wait(WAIT_S).state == "completed"
+    until(lambda: [process.pid for process in simulators(tmp_path)] == [other])
 
 
 def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: rlnb.Simulator, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from far_node import Node, interpreter, processes, until_gone
 
 import rlnb
 from rlnb.simulation import far
+from rlnb.simulation import job as jobs
 from rlnb.simulation.job import ANNOUNCED_S
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
@@ -96,6 +98,54 @@ def test_a_node_that_is_given_back_trains_to_the_end(living: SimulatorProcess) -
     far.close(Node(), rlnb.options.python, None)
     assert run.wait(WAIT_S).progress == (20, 20)
     until_gone(living.job.folder.path, WAIT_S)
+
+
+def test_a_training_outlives_the_loss_of_all_connections_to_its_kernel(
+    living: SimulatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network was away for some seconds. Then the kernel makes a request, and ends."""
+    monkeypatch.setattr(jobs, "REASON_WITHIN_S", 0.5)
+    run = train(120)
+    until(lambda: run.state == "running")
+    other, job = far.living(Node(), rlnb.options.python, None), living.job
+    other.request(requests.Ping())
+    assert job is not None
+    assert other.job is job
+    for relay in psutil.Process().children():
+        if "rlnb.simulation.relay" in relay.cmdline():
+            relay.kill()
+    with pytest.raises(rlnb.WorkerError, match="does not answer any more"):
+        other.request(requests.Ping())
+    another = far.living(Node(), rlnb.options.python, None)
+    another.request(requests.Ping())
+    assert another.job is not job
+    far.shut_down()
+    assert run.wait(WAIT_S).progress == (120, 120)
+    until_gone(job.folder.path, WAIT_S)
+
+
+def test_a_training_saves_when_the_queue_takes_the_node_of_its_simulator_away(root: Path, tmp_path: Path) -> None:
+    """The queue signals all processes at once. This worker, as one with Isaac Sim may, goes on in spite of it."""
+    python = interpreter(tmp_path)
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    (tmp_path / "worker.py").write_text(stubborn + (tmp_path / "worker.py").read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rlnb.options, "python", python)
+        process = far.living(Node(), python, None)
+        process.request(requests.Ping())
+        run = rlnb.train(
+            "Echo", library="echo", max_iterations=50, agent={"iteration_s": 4.0}, launcher=Node(), warm=True
+        )
+    assert process.job is not None
+    until(lambda: run.state == "running")
+    for member in processes(process.job.folder.path):
+        member.terminate()
+    until(lambda: run.result)
+    assert run.result is not None
+    assert run.result.interrupted
+    assert run.checkpoints, "it has finished its iteration and saved"
+    until_gone(process.job.folder.path, WAIT_S)
+    far.shut_down()
 
 
 KERNEL = """

@@ -16,6 +16,7 @@ import rlnb
 from rlnb.simulation import whereabouts as module
 from rlnb.simulation.job import SharedJob
 from rlnb.simulation.whereabouts import Note, whereabouts
+from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.tasks.messages import Hosted
 
@@ -41,6 +42,16 @@ def test_a_job_says_where_it_is_until_it_ends(root: Path, monkeypatch: pytest.Mo
     job.end()
     job.tell()
     assert not whereabouts(root), "a job that has ended is not recorded again"
+
+
+def test_a_job_that_has_ended_is_not_shown_any_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
+    job = SharedJob(Idle(), None, None)
+    files.write_once(job.folder.result, Result(outcome="timeout", error="stopped after its walltime"))
+    assert whereabouts(root)
+    assert "stopped after its walltime" in job.reason()
+    assert not whereabouts(root)
+    job.end()
 
 
 def test_the_records_of_a_dead_kernel_are_removed_and_others_are_left_out(

@@ -156,6 +156,7 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     log.write_bytes(b"".join(b"line %d\n" % number for number in range(10_000)) + b"torn \xff")
     assert files.tail(log, 2) == "line 9999\ntorn \N{REPLACEMENT CHARACTER}"
     assert files.tail(tmp_path / "none.log") == ""
+    assert files.tail(log / "none.log") == "", "an error of the file system must not hide the error that is reported"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])

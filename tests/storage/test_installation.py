@@ -75,6 +75,17 @@ def test_a_package_from_an_index_comes_from_that_index_again(came_from) -> None:
     assert installation.install_line("rlnb[report]") == "/env/bin/python -m pip install 'rlnb[report]'"
 
 
+def test_a_package_in_place_gets_the_packages_of_rlnb_from_where_rlnb_came_from(came_from) -> None:
+    package = "/env/bin/python -m pip install --constraint constraints.txt --editable '/my lib[test]'"
+    came_from({"url": "file:///wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
+    upgrade = "/env/bin/python -m pip install --upgrade 'pip>=26.1'"
+    assert installation.editable_line(Path("/my lib"), "test") == f"cd /wheels && {upgrade} && {package}"
+    came_from({"url": "file:///src/rlnb", "dir_info": {"editable": True}})
+    assert installation.editable_line(Path("/my lib"), "test") == f"cd /src/rlnb && {package}"
+    came_from(None)
+    assert installation.editable_line(Path("lib"), "test").endswith(f"install --editable '{Path.cwd()}/lib[test]'")
+
+
 def test_this_installation_knows_where_it_came_from() -> None:
     folder, editable = installation.origin()
     assert folder is not None

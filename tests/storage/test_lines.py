@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import IO
@@ -62,6 +64,26 @@ def test_bytes_between_lines_are_taken_as_they_are(pipe: tuple[Lines, IO[bytes]]
     assert lines.next() == b"a line"
     end.close()
     assert lines.take(100) == b"half", "the input has ended"
+
+
+def test_an_interrupt_leaves_out_the_bytes_that_were_taken_and_no_line(pipe: tuple[Lines, IO[bytes]]) -> None:
+    """A user interrupts the transfer of a large file, and uses the simulator again."""
+    lines, end = pipe
+    end.write(b"a header\n" + b"{" * 10)
+    assert lines.next() == b"a header"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lines.take(1000)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    end.write(b"\n" * 500)
+    assert not lines.waiting(0.1)
+    assert lines.arrived() == []
+    end.write(b"\n" * 490 + b"a line\nanother one\n")
+    assert lines.waiting(10.0)
+    assert [lines.next(), lines.next()] == [b"a line", b"another one"]
 
 
 def test_what_a_login_shell_prints_before_the_first_line_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import math
 from pathlib import Path
@@ -36,7 +37,7 @@ CARD = TaskCard(
 
 @pytest.fixture
 def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """Provide the list of requested trainings: (library, iterations, seed). A fixed card replaces the simulator."""
+    """Provide the list of requested trainings: (library, frames, seed). A fixed card replaces the simulator."""
     found: list[tuple[str, int, int]] = []
 
     class Evaluated:
@@ -46,8 +47,8 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
         def evaluate(self, episodes: int) -> int:
             return episodes
 
-    def train(task: Any, *, library: str, max_iterations: int, seed: int, **_: Any) -> Evaluated:
-        found.append((library, max_iterations, seed))
+    def train(task: Any, *, library: str, max_frames: int, seed: int, **_: Any) -> Evaluated:
+        found.append((library, max_frames, seed))
         return Evaluated()
 
     monkeypatch.setattr(libraries, "task_card", lambda *_, **__: CARD)
@@ -58,7 +59,7 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
 
 def test_only_installed_libraries_are_compared_with_equal_frames(requested: list[tuple[str, int, int]]) -> None:
     rlnb.compare_libraries("Isaac-Cartpole-Direct", seeds=2, frames=64 * 320)
-    assert requested == [("rsl_rl", 20, 0), ("rsl_rl", 20, 1), ("skrl", 10, 0), ("skrl", 10, 1)]
+    assert requested == [(library, 64 * 320, seed) for library in ("rsl_rl", "skrl") for seed in (0, 1)]
 
 
 def test_all_problems_are_reported_before_the_first_run_starts(requested: list[tuple[str, int, int]]) -> None:
@@ -68,12 +69,29 @@ def test_all_problems_are_reported_before_the_first_run_starts(requested: list[t
     assert requested == []
 
 
-def test_agent_values_of_a_library_determine_its_iterations(requested: list[tuple[str, int, int]]) -> None:
-    agent = {"rsl_rl": {"num_steps_per_env": 64}}
-    rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], seeds=1, frames=64 * 320, agent=agent)
-    assert requested == [("rsl_rl", 5, 0), ("skrl", 10, 0)]
+def test_each_problem_is_reported_once(requested: list[tuple[str, int, int]]) -> None:
+    with pytest.raises(rlnb.CheckError) as raised:
+        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], seeds=0, frames=-5, device="gpu")
+    whats = [problem.what for problem in raised.value.problems]
+    assert [what.split("=")[0] for what in whats] == ["seeds", "frames", "device"]
+    agent = {"skrl": {"agent.rollouts": "many"}}
+    with pytest.raises(rlnb.CheckError, match="the agent config of skrl has no 'rollouts', so its frames cannot be"):
+        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], frames=64 * 320, agent=agent)
     with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not one of: "):
         rlnb.compare_libraries("Isaac-Cartpole-Direct", ["skrl"], frames=64 * 320, agent={"sb3": {"n_steps": 8}})
+    assert requested == []
+
+
+def test_an_off_policy_library_trains_for_the_frames_of_the_others(
+    requested: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"skrl_sac": "agent.experiment.write_interval", "rl_games_sac": "params.config.num_steps_per_episode"}
+    agents = {name: AgentCard(fields={path: field(32)}) for name, path in fields.items()}
+    card = dataclasses.replace(CARD, agents={**CARD.agents, **agents})
+    monkeypatch.setattr(libraries, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr(lookup, "card_of", lambda *_: card)
+    rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", *fields], seeds=1, frames=64 * 320)
+    assert requested == [(name, 64 * 320, 0) for name in ("rsl_rl", *fields)]
 
 
 T_975_1 = 12.706

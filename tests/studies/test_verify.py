@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,31 @@ def test_each_of_the_four_can_break_the_proof(broken: str, digests: tuple[str, s
     assert not proof.synchronised
     assert "NOT" in repr(proof)
     assert "NO</td>" in proof._repr_html_()
+
+
+def test_without_a_simulator_there_are_no_observations_to_compare() -> None:
+    proof = Synchronisation(**{**SOUND, "observations": ("", "")})
+    assert proof.synchronised
+    assert [name for name, *_ in proof.rows()] == ["parameters", "statistics", "parameters without synchronisation"]
+
+
+@pytest.mark.parametrize("parameters", [None, [], ["a"], ["a", "a", "a"]])
+def test_a_training_that_does_not_say_what_each_rank_has_learned_proves_nothing(
+    root: Path, parameters: list[str] | None
+) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(30)
+    if parameters is not None:
+        path = run.jobs[0].folder.result
+        ranks = {"parameters": parameters, "buffers": parameters, "observations": parameters}
+        record = json.loads(path.read_text()) | {"values": {"ranks": ranks}}
+        path.unlink()
+        path.write_text(json.dumps(record))
+    again = rlnb.get_run(run.id)
+    if parameters == ["a"]:
+        assert verify._digests(again).parameters == ("a",)
+        return
+    with pytest.raises(rlnb.RlnbError, match=r"nothing to compare for the ranks of echo\. Return the"):
+        verify._digests(again)
 
 
 BY_ROLE = Synchronisation(

@@ -1,9 +1,9 @@
-"""The conformance kit of launchers finds a launcher that makes every look at a run wait."""
+"""The conformance kit of launchers finds slow ones, and does not pass because it looks on the wrong machine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,38 @@ def registered() -> Iterator[None]:
 
 class Kit(LauncherConformance):
     launcher = "local"
+
+
+class Elsewhere(Kit):
+    """A kit that runs where the jobs of its launcher do not."""
+
+    def processes(self, run: rlnb.Run) -> Sequence[object]:
+        return []
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["test_a_cancelled_run_ends_with_all_its_processes", "test_a_run_with_killed_agents_is_lost_and_leaves_no_process"],
+)
+def test_a_kit_that_sees_no_process_fails(root: Path, test: str) -> None:
+    with pytest.raises(AssertionError, match=r"No process of the run was seen\. .* override processes and kill"):
+        getattr(Elsewhere(), test)(root)
+    (run,) = rlnb.runs()
+    run.cancel()
+
+
+def test_the_agents_are_killed_by_the_kits_own_method(root: Path) -> None:
+    killed: list[str] = []
+
+    class There(Kit):
+        def kill(self, run: rlnb.Run) -> None:
+            killed.append(run.id)
+            super().kill(run)
+
+    There().test_a_run_with_killed_agents_is_lost_and_leaves_no_process(root)
+    (run,) = rlnb.runs()
+    assert killed == [run.id]
+    run.cancel()
 
 
 def test_a_launcher_has_to_answer_at_once(root: Path, registered: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from rlnb.testing import LibraryConformance
 from rlnb.testing.training import TrainingConformance
 
 TINY = Path(__file__).parent / "tiny"
@@ -20,7 +23,7 @@ SEED = "test_the_seed_decides_what_is_learned"
 CANCEL = "test_scalars_are_readable_at_once_and_cancel_ends_every_process"
 CURVES = "test_every_metric_of_the_library_is_logged_once_in_each_iteration"
 FAULTS = {
-    "CheckpointIgnored": (RESUMES, "starts at (iteration )?0"),
+    "CheckpointIgnored": (RESUMES, "reports first_iteration=0 for a resumed training"),
     "WeightsLost": (RESUMES, "differs from one that was never interrupted. Save and restore the weights"),
     "OptimiserLost": (RESUMES, "differs from one that was never interrupted. .* the optimiser"),
     "RandomLost": (RESUMES, "differs from one that was never interrupted. .* the random numbers"),
@@ -53,9 +56,17 @@ FAULTS = {
         "test_an_evaluation_is_repeatable_and_changes_nothing",
         "Two evaluations with one seed have different returns. .* learn nothing: neither weights nor",
     ),
+    "EvaluationLitters": (
+        "test_an_evaluation_is_repeatable_and_changes_nothing",
+        r"written into the working folder meanwhile: {.*rollout-\d+\.txt",
+    ),
+    "Unlogged": (
+        CURVES,
+        "not logged in 6 iterations: entropy. Correct their tags .* `iterations` higher if no episode",
+    ),
 }
 """The test that finds each faulty backend of ``tiny/rlnb_tiny.py``, and what it says about the fault and its fix."""
-QUICK = ("StepsWrong", "FramesWrong", "TooLong", "NamedWrong")
+QUICK = ("StepsWrong", "FramesWrong", "TooLong", "NamedWrong", "Unlogged")
 """Faults that a single run shows."""
 KIT = """
 from rlnb.testing.training import TrainingConformance
@@ -128,10 +139,25 @@ def test_a_fault_is_found_with_its_fix(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_sound_library_passes(tmp_path: Path) -> None:
-    assert run_kit(tmp_path, ("Tiny", "")) == {"Tiny": ""}
+@pytest.mark.parametrize("name", ["Tiny", "InFolders", "NeverResumes"])
+def test_a_sound_library_passes(tmp_path: Path, name: str) -> None:
+    assert run_kit(tmp_path, (name, "")) == {name: ""}
+
+
+def test_folders_as_checkpoints_and_a_library_that_cannot_resume_are_no_faults(tmp_path: Path) -> None:
+    tests = {"InFolders": FAULTS["EvaluationLitters"][0], "NeverResumes": RESUMES}
+    assert run_kit(tmp_path, *tests.items()) == dict.fromkeys(tests, "")
 
 
 def test_each_test_of_the_kit_finds_a_fault() -> None:
     tests = {name for name in dir(TrainingConformance) if name.startswith("test_")}
     assert tests == {test for test, _ in FAULTS.values()} | {"test_registration_is_light"}
+
+
+def test_a_metric_that_needs_longer_runs_is_named_with_all_its_causes() -> None:
+    class Kit(LibraryConformance):
+        library = "rsl_rl"
+
+    trained: Any = SimpleNamespace(metrics=SimpleNamespace(names=["fps"]))
+    with pytest.raises(AssertionError, match=r"not logged in 6 iterations: .*set `iterations` higher if no episode"):
+        Kit().test_every_metric_of_the_schema_is_logged(trained)

@@ -262,7 +262,8 @@ def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
 
 def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, agents={"skrl": AgentCard(source="its module", error="ImportError: no jax")})
-    assert problems_of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
+    text = "Lift has no agent config for rsl_rl. It has: skrl. Use library='skrl'."
+    assert problems_of_card(monkeypatch, card)[0] == text
     assert problems_of_card(monkeypatch, card, library="skrl")[0].startswith(
         "the agent config of skrl (its module) does not load: ImportError"
     )

@@ -30,8 +30,23 @@ CLONES = rlnb.Library(
     simulator=False,
     inputs={"demos": rlnb.Input(kind="rollouts"), "notes": rlnb.Input(kind="file", required=False)},
 )
+FOLDERS = rlnb.Library(
+    name="folders",
+    backend="folders:Folders",
+    checkpoint_glob="step_*",
+    checkpoint_pattern=r"step_(\d+)$",
+    checkpoint_is_folder=True,
+)
 STUDENT = rlnb.Library(
     name="student", backend="student:Student", inputs={"teacher": rlnb.Input(kind="policy", agent=DISTILS)}
+)
+
+FOLDERS = rlnb.Library(
+    name="folders",
+    backend="folders:Folders",
+    checkpoint_glob="step_*",
+    checkpoint_pattern=r"step_(\d+)$",
+    checkpoint_is_folder=True,
 )
 
 
@@ -41,7 +56,7 @@ class Libraries:
     @staticmethod
     @rlnb.hookimpl
     def rlnb_libraries() -> list[rlnb.Library]:
-        return [CLONES, STUDENT]
+        return [CLONES, STUDENT, FOLDERS]
 
 
 class Keeps(rlnb.LocalLauncher):
@@ -215,6 +230,26 @@ def test_a_run_keeps_its_inputs_when_their_run_is_deleted(root: Path, distils: N
     assert from_json(rlnb.Manifest, files.read_json(copy.manifest) or {}).run_id == "a-teacher"
     assert (copy.source / "swing.py").read_text() == "TASK = 1\n"
     assert [found.id for found in rlnb.runs(where={"inputs.teacher": "a-teacher/logs/model_1.pt"})] == [new.id]
+
+
+def test_a_checkpoint_that_is_a_folder_is_copied_with_all_its_files(root: Path, distils: None) -> None:
+    run = teacher(root, library="folders")
+    (run.logs / "model_1.pt").unlink()
+    step = run.logs / "step_4"
+    files.make_folder(step / "nested")
+    (step / "nested" / "weights.json").write_text("{}")
+    for value in ("a-teacher", step, "a-teacher/logs/step_4"):
+        plan = plan_of("student", inputs={"teacher": value})
+        assert texts(plan) == []
+        assert plan.manifest.inputs == {"teacher": "a-teacher/logs/step_4"}
+    new = create_run(options.folders, plan.manifest, Keeps(), plan.options, inputs=plan.inputs, warm=False)
+    copy = new.record.folder.input("teacher", new.manifest.inputs["teacher"])
+    assert (copy / "nested" / "weights.json").read_text() == "{}"
+    (text,) = texts(plan_of("student", inputs={"teacher": step / "nested"}))
+    assert "is neither a file nor a run" in text
+    (step / "nested" / "weights.json").write_text("{")
+    (text,) = texts(plan_of("student", inputs={"teacher": step}))
+    assert "is not a complete checkpoint: it is torn." in text
 
 
 def test_the_origin_of_an_input_is_an_input(root: Path, tmp_path: Path, distils: None) -> None:

@@ -1,9 +1,10 @@
-"""The git state in a manifest."""
+"""The git state and the versions in a manifest."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,9 @@ def test_the_commit_is_recorded_and_the_repository_is_unchanged(
     git = rlnb.train("Echo", library="echo", max_iterations=1).manifest.git
     assert (len(git["commit"]), git["state"]) == (40, "clean")
     assert (repository / ".git" / "index").read_bytes() == index, "git took no lock, so a killed git leaves none"
+
+
+def test_the_versions_are_those_of_python_rlnb_and_the_packages_of_all_plugins(root: Path) -> None:
+    versions = rlnb.train("Echo", library="echo", max_iterations=1).manifest.versions
+    assert {"rlnb-echo", "rlnb-tasks", "rlnb-dask"} < versions.keys()
+    assert (versions["rlnb"], versions["python"]) == (rlnb.__version__, sys.version.split()[0])

@@ -47,6 +47,15 @@ def test_envs_are_shared_by_the_ranks_that_step_them() -> None:
     assert problems(4, None) == [], "the number of the task's own envs is unknown without its card"
 
 
+def test_several_ranks_or_nodes_are_refused_for_a_library_that_trains_in_one_process() -> None:
+    alone = dataclasses.replace(LIBRARY, distributed=False, roles="")
+    assert problems(1, library=alone) == []
+    assert problems(3, library=alone) == ["mine trains in one process, not in 3. nproc_per_node=1"]
+    fix = "Use a launcher of one node, and nproc_per_node=1."
+    assert problems(1, nodes=2, library=alone) == [f"mine trains in one process, not in 2. {fix}"]
+    assert problems(2, nodes=2, library=alone) == [f"mine trains in one process, not in 4. {fix}"]
+
+
 def test_too_few_ranks_are_refused_with_the_smallest_number_that_fits() -> None:
     assert problems(1) == ["mine gives its only rank the role learner, which has no env. nproc_per_node=2"]
     assert problems(2, learners=2) == ["mine gives all 2 ranks the role learner, which has no env. nproc_per_node=3"]

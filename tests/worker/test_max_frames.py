@@ -17,7 +17,9 @@ TASK, FRAMES = "Isaac-Cartpole-Direct", 2000
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
-@pytest.mark.parametrize(("library", "ranks"), [("rsl_rl", 2), ("sb3", 1), ("skrl", 1), ("rl_games", 1)])
+@pytest.mark.parametrize(
+    ("library", "ranks"), [("rsl_rl", 2), ("sb3", 1), ("skrl", 1), ("rl_games", 1), ("skrl_sac", 1)]
+)
 def test_the_frames_of_every_library_are_counted(folder: Path, library: str, ranks: int) -> None:
     run = rlnb.train(TASK, library=library, num_envs=16, nproc_per_node=ranks, max_frames=FRAMES, device="cpu")
     started = run.wait_for_completion(timeout_s=500.0).started

@@ -55,3 +55,12 @@ def test_a_page_that_comes_back_gets_no_old_picture(monkeypatch: pytest.MonkeyPa
     first = feeds.picture("key", lambda: training)
     time.sleep(0.2)
     assert feeds.picture("key", lambda: training) != first
+
+
+def test_nothing_is_kept_of_a_training_that_no_page_shows_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cameras, "UNASKED_S", 0.1)
+    feeds = cameras.Cameras()
+    for key in ("first", "second", "third"):
+        assert feeds.picture(key, Training) is not None
+        time.sleep(0.2)
+    assert [*feeds._feeds] == ["third"]

@@ -123,9 +123,23 @@ def test_the_needs_of_a_job_are_in_its_command_and_its_launcher(
         created="",
         task=rlnb.Task(id="Echo"),
         library="echo",
-        resources=rlnb.Resources(device="cuda"),
+        resources=rlnb.Resources(device="cuda", nproc_per_node=expected.ranks),
         launcher=launcher.name,
         launcher_settings=launcher.settings,
     )
     job: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=argv))
     assert hardware.needs(job) == expected
+
+
+def test_a_rank_that_stays_on_the_cpu_needs_a_core_and_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
+    resources = rlnb.Resources(device="cuda", nproc_per_node=3)
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="roles", resources=resources)
+    job: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=("python", "--nproc_per_node=3")))
+    needs = hardware.needs(job)
+    assert (needs.ranks, needs.gpus) == (3, 1)
+    assert hardware.problems([node("a", gpus(1), cores=3)], needs) == []
+    (line,) = hardware.problems([node("a", gpus(1), cores=2)], needs)
+    assert "has 2 cores for 3 ranks" in line
+    evaluation: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=("python",)))
+    assert hardware.needs(evaluation).gpus == 1

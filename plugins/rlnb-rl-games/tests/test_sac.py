@@ -174,6 +174,15 @@ def test_only_the_newest_checkpoints_keep_their_buffers(tmp_path: Path) -> None:
         train(5, checkpoint=train.checkpoint(4), replay_buffer_size=8)
 
 
+def test_a_buffer_is_not_twice_on_its_gpu(tmp_path: Path) -> None:
+    train = Trainings(tmp_path)
+    algorithm = train(2)
+    algorithm._ctx.device = "cuda:63"  # no tensor can be there
+    algorithm.replay_buffer.idx = 0
+    algorithm._read_buffer(train.checkpoint(2))
+    assert algorithm.buffer_size == 2 * NUM_ENVS * HORIZON
+
+
 def test_a_run_starts_from_the_weights_only(tmp_path: Path) -> None:
     import torch
 
@@ -207,6 +216,20 @@ def test_each_epoch_logs_the_common_metrics(tmp_path: Path) -> None:
     sizes = [(event.step, event.value) for event in events.Scalars(metrics["buffer_size"])]
     assert sizes == [(NUM_ENVS * HORIZON * n, NUM_ENVS * HORIZON * n) for n in (1, 2, 3, 4)]
     assert all(event.value < 0.0 or event.value > 0.0 for event in events.Scalars(metrics["entropy"]))
+
+
+def test_the_reward_is_the_return_of_the_env_and_not_the_one_shaped_for_learning(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    returns, rewards = [], []
+    for scale in (1.0, 5.0):
+        folder = tmp_path / str(scale)
+        algorithm = Trainings(folder, length=HORIZON)(1, reward_shaper={"scale_value": scale})
+        events = EventAccumulator(str(folder / "1" / "summaries")).Reload()
+        returns.append(events.Scalars(plugins.library("rl_games_sac").metrics["reward"])[0].value)
+        rewards.append(algorithm.replay_buffer.rewards[: NUM_ENVS * HORIZON].flatten())
+    assert returns[0] == returns[1] == pytest.approx(rewards[0].sum().item() / NUM_ENVS)
+    assert rewards[1].tolist() == pytest.approx((5.0 * rewards[0]).tolist()), "the buffer has what is learned from"
 
 
 def test_several_ranks_are_refused() -> None:

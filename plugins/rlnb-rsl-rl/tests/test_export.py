@@ -71,6 +71,18 @@ def test_an_export_is_one_file_that_gives_the_policys_actions_for_any_number_of_
             np.testing.assert_allclose(run_export(name, path, obs), expected, atol=TOLERANCE, err_msg=name)
 
 
+def test_an_export_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlnb_rsl_rl import export
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no ONNX form")
+
+    monkeypatch.setattr(export, "_write_onnx", fail)
+    with pytest.raises(RuntimeError, match="no ONNX form"):
+        export.write(model(hidden_dims=[16]), None, tmp_path, ["torchscript", "onnx"])
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("rnn_type", ["lstm", "gru"])
 def test_a_recurrent_policy_takes_its_state_for_any_number_of_rows(tmp_path: Path, rnn_type: str) -> None:
     import onnxruntime

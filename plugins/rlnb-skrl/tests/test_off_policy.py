@@ -182,6 +182,16 @@ def test_only_the_newest_checkpoints_keep_their_buffers(tmp_path: Path) -> None:
         Training(config("SAC"), tmp_path / "again", seed=1, timesteps=HORIZON).resume(first)
 
 
+def test_a_buffer_is_not_twice_on_its_gpu(tmp_path: Path) -> None:
+    whole = Training(config("SAC"), tmp_path / "logs", seed=1, timesteps=HORIZON)
+    whole.runner.run()
+    other = Training(config("SAC"), tmp_path / "again", seed=2, timesteps=HORIZON)
+    other.agent.memory.device = torch.device("cuda:63")  # no tensor can be there
+    other.recorder.load_companions(tmp_path / "logs" / "checkpoints" / f"agent_{HORIZON}.pt")
+    rewards = [training.agent.memory.tensors["rewards"][:HORIZON] for training in (whole, other)]
+    assert torch.equal(*rewards)
+
+
 def test_a_buffer_of_another_size_is_refused(tmp_path: Path) -> None:
     Training(config("SAC"), tmp_path / "logs", seed=1, timesteps=2 * HORIZON).runner.run()
     small = config("SAC")

@@ -116,7 +116,7 @@ def test_an_iterations_scalars_are_written_once_and_before_its_checkpoint(tmp_pa
         checkpoint_best_modules={"modules": {}, "saved": False},
         experiment_dir=str(tmp_path),
         tracking_data={"Loss / Value loss": [1.0]},
-        writer=SimpleNamespace(flush=lambda: None),
+        writer=SimpleNamespace(flush=lambda: None, close=lambda: written.append(("closed", 0))),
     )
 
     def write_tracking_data(*, timestep: int, timesteps: int) -> None:
@@ -128,10 +128,14 @@ def test_an_iterations_scalars_are_written_once_and_before_its_checkpoint(tmp_pa
         Path(path).touch()
 
     agent.write_tracking_data, agent.save = write_tracking_data, save
-    Recorder(agent, HORIZON, frames_per_timestep=4)
+    recorder = Recorder(agent, HORIZON, frames_per_timestep=4)
     timestep = HORIZON
     # skrl's own post_interaction makes these calls if both are due.
     agent.write_checkpoint(timestep=timestep, timesteps=100)
     agent.write_tracking_data(timestep=timestep, timesteps=100)
     assert written == [("scalars", HORIZON), ("checkpoint", HORIZON)]
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [f"agent_{HORIZON}.pt"]
+    recorder.end(HORIZON)
+    assert written[2:] == [("closed", 0)], "the last checkpoint was due and is not written again"
+    recorder.end(HORIZON + 1)
+    assert (tmp_path / "checkpoints" / f"agent_{HORIZON + 1}.pt").exists()

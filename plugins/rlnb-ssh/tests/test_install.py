@@ -98,6 +98,7 @@ def test_every_problem_of_this_machine_is_named_before_the_other_is_reached(tmp_
 def test_every_problem_of_the_other_machine_is_named_and_nothing_is_made(tmp_path: Path, wheels: Path) -> None:
     home = tmp_path / "bare"
     (home / "taken" / "rl").mkdir(parents=True)
+    (wheels / "large-1-py3-none-any.whl").write_bytes(b"of more than a pipe holds" * (1 << 17))
     with pytest.raises(rlnb.CheckError) as error:
         Here(str(home), python="~/taken/rl/bin/python").install(wheels, base="python4")
     assert [problem.what for problem in error.value.problems] == [

@@ -46,7 +46,8 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
             weights-only reader refuses the file and ``trust`` is False.
     """
     if checkpoint.is_dir():
-        paths = [*files_below(checkpoint)]
+        # All of them: files_below stops after some hundred folders, and the library may read the others.
+        paths = [path for path in checkpoint.rglob("*") if path.is_symlink() or not path.is_dir()]
         if not paths:
             raise RlnbError(f"{checkpoint} is not a checkpoint: the folder has no files.")
         for path in paths:
@@ -103,14 +104,18 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
 
 
 @contextlib.contextmanager
-def saves_recorded(job: JobDir) -> Iterator[None]:
-    """Record each file that :func:`write_whole` writes, with the time that it took, as a checkpoint of a training."""
+def saves_recorded(job: JobDir | None) -> Iterator[None]:
+    """Record each file that :func:`write_whole` writes, with the time that it took, as a checkpoint of a training.
+
+    Args:
+        job: Job of the training; None records nothing meanwhile.
+    """
     global _training
-    _training = job
+    before, _training = _training, job
     try:
         yield
     finally:
-        _training = None
+        _training = before
 
 
 def _sync(path: Path) -> int:

@@ -144,7 +144,7 @@ class Context:
         """
         self._all_ranks = all_ranks
         if self.rank == 0 and self.origin.checkpoint is not None:
-            reports = restored(self.origin.checkpoint, save, plugins.library(self._manifest.library))
+            reports = restored(self.origin.checkpoint, save, self._library)
             self.restored = {**reports, **{part: f"{LOST}: {why}" for part, why in (lost or {}).items()}}
 
     def _restored(self) -> Mapping[str, str]:
@@ -230,7 +230,7 @@ class Context:
             return
         if not horizon or not self.num_envs:
             raise RlnbError(
-                f"The agent config of {self._manifest.library} has no positive {self._library.horizon_key!r}, so "
+                f"The agent config of {self._library.name} has no positive {self._library.horizon_key!r}, so "
                 f"max_frames={self.max_frames} cannot be counted in iterations. Use max_iterations."
             )
         self.max_iterations = math.ceil(self.max_frames / (horizon * self.num_envs))
@@ -243,7 +243,7 @@ class Context:
         if max_iterations != iterations:
             raise RlnbError(
                 f"max_frames={self.max_frames} takes {iterations} iterations of {horizon} env steps in {num_envs} "
-                f"envs, but {self._manifest.library} would train for {max_iterations}. Library.horizon_key of its "
+                f"envs, but {self._library.name} would train for {max_iterations}. Library.horizon_key of its "
                 "plugin must name the env steps per iteration, and its backend must use ctx.max_iterations."
             )
 
@@ -268,13 +268,12 @@ class Context:
             RlnbError: The backend has changed a value that the user set.
         """
         changes = self.agent_changes()
-        library = plugins.library(self._manifest.library)
-        checked = {*library.overruled, *library.adapted}  # before the run was made
+        checked = {*self._library.overruled, *self._library.adapted}  # before the run was made
         for name, value in self.agent.items():
             path = name.removeprefix("+")
             if path not in checked and path in changes and changes[path] != value:
                 raise RlnbError(
-                    f"The agent config value {path}={value!r} is not possible with {self._manifest.library}, which "
+                    f"The agent config value {path}={value!r} is not possible with {self._library.name}, which "
                     f"would train with {changes[path]!r}. Use that value, or leave it out."
                 )
         return changes
@@ -287,7 +286,7 @@ class Context:
         return tuple(f"cuda:{rank % each}" for rank in range(self.world_size))
 
     def pool(self, mean: Any, variance: Any) -> None:
-        """Replace this rank's running statistics by those of all ranks' data, in place.
+        """Replace this rank's running statistics by those over the data of all ranks of its role, in place.
 
         The variance of all data is the mean of the ranks' variances plus the variance of their means.
         """
@@ -296,8 +295,8 @@ class Context:
         import torch.distributed as dist
 
         def over_ranks(value: Any) -> Any:
-            dist.all_reduce(value)
-            return value / self.world_size
+            dist.all_reduce(value, group=self.group)
+            return value / dist.get_world_size(self.group)
 
         # float64, and deviations from the common mean: far from zero, a difference of squares would cancel out.
         local = mean.double()

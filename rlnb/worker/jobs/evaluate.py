@@ -39,7 +39,7 @@ def evaluate(job_dir: Path) -> None:
     options = options_of(EvaluateOptions, job.folder)
     library = plugins.library(job.manifest.library)
     if library.simulator:
-        backend: Backend = plugins.load(library.backend)()
+        backend: Backend = plugins.new_backend(library)
         isaaclab.start(job.manifest.asset_root)
         record = dataclasses.replace(_roll_out(job, options, backend), warnings=differences(job))
     else:

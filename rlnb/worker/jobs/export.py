@@ -61,12 +61,14 @@ def export_module(
     inputs = {name: tensor.cpu() for name, tensor in observations.items()}
     actor, paths = actor.cpu(), {}
     with torch.no_grad():
-        if "torchscript" in formats:
-            paths["torchscript"] = write_whole(folder / "policy.pt", _script(actor, inputs, state).save)
+        # Both traces come before the first file is written: a policy that has no ONNX form leaves no TorchScript file.
+        script = _script(actor, inputs, state) if "torchscript" in formats else None
         if "onnx" in formats:
             before = {f"{name}_in": torch.zeros_like(tensor, device="cpu") for name, tensor in state.items()}
             paths["onnx"] = write_whole(folder / "policy.onnx", partial(_write_onnx, actor, inputs, before))
-    return paths
+        if script is not None:
+            paths["torchscript"] = write_whole(folder / "policy.pt", script.save)
+    return {name: paths[name] for name in formats if name in paths}
 
 
 def _script(actor: Any, inputs: Mapping[str, torch.Tensor], state: Mapping[str, torch.Tensor]) -> Any:
@@ -215,7 +217,7 @@ def export(job_dir: Path) -> None:
     job = open_job(job_dir)
     run, manifest, options = job.run, job.manifest, options_of(ExportOptions, job.folder)
     library = plugins.library(manifest.library)
-    backend: Backend = plugins.load(library.backend)()
+    backend: Backend = plugins.new_backend(library)
     isaaclab.start(manifest.asset_root)
     task = dataclasses.replace(manifest.task, num_envs=1)
     run.exports.mkdir(exist_ok=True)

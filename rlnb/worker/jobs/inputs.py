@@ -41,7 +41,7 @@ def policy_of(
         raise RlnbError(f"The input {name!r} is no policy, but the file ctx.inputs[{name!r}].")
     teacher = from_json(Manifest, record, ignore_unknown=True)
     library, source = plugins.library(teacher.library), teacher.task.source
-    backend: Backend = plugins.load(library.backend)()
+    backend: Backend = plugins.new_backend(library)
     device = str(env.unwrapped.device)
     with _same_random_numbers():
         _, _, agent_cfg = configured(

@@ -98,7 +98,7 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
 def _stopped(job_dir: Path) -> Result:
     """Return the result that the agent requested, with the newest checkpoint."""
     from rlnb import plugins
-    from rlnb.records.checkpoint_files import checkpoints_of
+    from rlnb.records.checkpoint_files import newest_of
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
     from rlnb.storage import files
@@ -106,10 +106,9 @@ def _stopped(job_dir: Path) -> Result:
     from rlnb.worker.jobs.context import open_job
 
     opened = open_job(job_dir)
-    library = plugins.library(opened.manifest.library)
-    checkpoints, _ = checkpoints_of(opened.run, library)
+    checkpoint = newest_of(opened.run, plugins.library(opened.manifest.library))
     result = from_json(Result, files.read_json(JobDir(job_dir).stop) or {})
-    return dataclasses.replace(result, checkpoint=str(checkpoints[-1].relative_to(opened.run.path)), ended=files.now())
+    return dataclasses.replace(result, checkpoint=checkpoint, ended=files.now())
 
 
 def _write(job_dir: Path, kind: str, result: Result) -> None:

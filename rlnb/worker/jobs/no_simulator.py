@@ -19,7 +19,7 @@ from rlnb.errors import RlnbError
 from rlnb.nvidia.cuda import has_driver
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.registration.library import Library
-from rlnb.spec import EvaluationResult, Manifest
+from rlnb.spec import METRICS, EvaluationResult, Manifest
 from rlnb.storage.fields import wrong_fields
 from rlnb.storage.scalars import builtin
 from rlnb.tasks import config
@@ -36,14 +36,14 @@ def agent_config_of(manifest: Manifest, library: Library) -> Any:
     return agent_cfg
 
 
-def device_of(name: str) -> str:
-    """Return ``"cpu"`` or ``"cuda:N"`` for a device of :class:`rlnb.Resources`.
+def device_of(name: str, index: int | None = None) -> str:
+    """Return ``"cpu"`` or ``"cuda:N"``, as :func:`rlnb.worker.isaac.device.torch_device` does.
 
     Torch is imported only where it may find a GPU, since a library without a simulator may do without torch.
     """
-    if name == "auto" and not (has_driver() and importlib.util.find_spec("torch")):
+    if name == "cpu" or (name == "auto" and not (has_driver() and importlib.util.find_spec("torch"))):
         return "cpu"
-    return name if name == "cpu" else torch_device(name)
+    return torch_device(name, index)
 
 
 def versions_of(library: Library) -> dict[str, str]:
@@ -63,7 +63,7 @@ def evaluate(manifest: Manifest, library: Library, options: EvaluateOptions, run
     Raises:
         RlnbError: The backend has no method ``evaluate``, or returns something that is not a valid evaluation.
     """
-    backend = plugins.load(library.backend)()
+    backend = plugins.new_backend(library)
     if not callable(getattr(backend, "evaluate", None)):
         _refuse(library, f"its backend {library.backend} has no method evaluate")
     result = cast(Evaluating, backend).evaluate(
@@ -89,7 +89,7 @@ def record_of(result: object, library: Library, options: EvaluateOptions) -> Eva
     result = dataclasses.replace(result, **{name: _plain(getattr(result, name)) for name in _NUMBERS})
     if faults := wrong_fields(result):
         _refuse(library, f"evaluate() returned an EvaluationResult in which {' and '.join(faults)}")
-    meanings = plugins.metrics()
+    meanings = {**METRICS, **library.metric_names}
     if strange := [name for name in result.values if name not in meanings]:
         names = ", ".join(map(repr, strange))
         _refuse(library, f"evaluate() returned the values {names}, whose meaning is not in Library.metric_names")

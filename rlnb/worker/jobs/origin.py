@@ -67,9 +67,8 @@ class Origin:
             effect: What the training would do, as a clause without its subject.
             fix: What to change in the code of the backend.
         """
-        plugin = plugins.plugin_of(self._library.name)
-        whose, usual_fix = (f" of the {plugin}", plugin.usual_fix) if plugin else ("", "Correct it.")
+        plugin = plugins.owner_of(self._library)
         return RlnbError(
-            f"The library {self._library.name!r}{whose} {what}. The training would {effect}. {usual_fix} "
-            f"In the code of its backend, {fix}."
+            f"The library {self._library.name!r} of the {plugin} {what}. The training would {effect}. "
+            f"{plugin.usual_fix} In the code of its backend, {fix}."
         )

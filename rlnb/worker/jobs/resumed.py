@@ -12,6 +12,7 @@ from typing import Any
 
 from rlnb.registration.library import STEM, Library
 from rlnb.storage.walk import files_below
+from rlnb.worker.jobs.checkpoints import saves_recorded
 
 RESTORED, LOST = "restored", "NOT restored"
 """Begin of the report of a part that is bit-equal to the checkpoint's, and of one that is not."""
@@ -57,7 +58,7 @@ def restored(checkpoint: Path, save: Callable[[str], object], library: Library |
         save: ``function(path)`` that saves the current state as the library does, companions included.
         library: The library, which names the companions; None has none.
     """
-    with tempfile.TemporaryDirectory(prefix="rlnb-restored-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rlnb-restored-") as folder, saves_recorded(None):
         copy = Path(folder) / f"again{checkpoint.suffix}"
         save(str(copy))
         reports = _folder_reports(checkpoint, copy) if checkpoint.is_dir() else _reports(checkpoint, copy)

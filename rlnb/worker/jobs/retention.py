@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterator
 
 from rlnb.errors import RlnbError
-from rlnb.records.layout import RunDir
+from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import RunRecord
+from rlnb.storage import files
 
 logger = logging.getLogger(__name__)
 
@@ -17,21 +18,27 @@ EVERY_S = 10.0
 
 
 @contextlib.contextmanager
-def retention(run: RunDir, keep: int | None) -> Iterator[None]:
+def retention(job: JobDir, keep: int | None) -> Iterator[None]:
     """Keep the newest ``keep`` checkpoints and the best by reward; remove the others regularly and at the end.
 
+    None is removed before the training has started, since it may go on from one of them.
+
     Args:
-        run: The run.
+        job: Job of the training.
         keep: Number of newest checkpoints to keep; None keeps all checkpoints.
     """
     if keep is None:
         yield
         return
-    record, over = RunRecord(run.path), threading.Event()
+    record, over = RunRecord(run_dir_of(job.path).path), threading.Event()
+
+    def tidy_if_started() -> None:
+        if files.there(job.started):
+            tidy(record, keep)
 
     def tidy_now_and_then() -> None:
         while not over.wait(EVERY_S):
-            tidy(record, keep)
+            tidy_if_started()
 
     thread = threading.Thread(target=tidy_now_and_then, name="rlnb-retention", daemon=True)
     thread.start()
@@ -40,7 +47,7 @@ def retention(run: RunDir, keep: int | None) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-        tidy(record, keep)
+        tidy_if_started()
 
 
 def tidy(record: RunRecord, keep: int) -> None:

@@ -75,9 +75,16 @@ def vet_tensors(path: Path) -> None:
         RlnbError: The file is no complete ``.npz`` or ``.safetensors`` file, or holds Python objects.
         OSError: The file does not exist, or cannot be read.
     """
+    fault = f"{path} is not complete, or no file of tensors."
     if not is_whole_file(path):
-        raise RlnbError(f"{path} is not complete, or no file of tensors.")
-    if path.suffix != ".safetensors" and (name := _object_in(path)) is not None:
+        raise RlnbError(fault)
+    if path.suffix == ".safetensors":
+        return
+    try:
+        name = _object_in(path)
+    except zipfile.BadZipFile as exc:
+        raise RlnbError(fault) from exc
+    if name is not None:
         raise RlnbError(f"{path} is not loaded: {name} holds Python objects, and not only numbers.")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Evaluating
 from rlnb.hooks.calls import observe, versions_of
-from rlnb.records.checkpoint_files import checkpoints_of
+from rlnb.records.checkpoint_files import newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.registration.library import Library
@@ -40,7 +40,7 @@ def train(job_dir: Path) -> None:
         vet_companions(ctx.origin.checkpoint, library)
     digests: Ranks | None = None
     saves = saves_recorded(job.folder) if ctx.rank == 0 else contextlib.nullcontext()
-    with saves, retention(job.run, manifest.keep if ctx.rank == 0 else None):
+    with saves, retention(job.folder, manifest.keep if ctx.rank == 0 else None):
         if library.simulator:
             digests = _train_in_simulator(job, library, ctx)
         else:
@@ -56,7 +56,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     ctx.versions, ctx.plugins = isaaclab.versions(), versions_of(HOOK)
     if ctx.has_env:
         isaaclab.start(job.manifest.asset_root)
-    ctx.device = _device(job.manifest, ctx)
+    ctx.device = _device(job.manifest, ctx, torch_device)
     with (
         ranks.process_group(ctx.device, synchronised=ctx.synchronised, role=ctx.role) as clock,
         contextlib.closing(Envs(job, library, ctx, ctx.device)) as envs,
@@ -68,35 +68,45 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             envs.configure()
         agent_cfg = exchange(ctx, envs.agent_cfg)
         ctx.count_frames(horizon_of(config.snapshot(agent_cfg), library))
-        backend: Backend = plugins.load(library.backend)()
+        backend: Backend = plugins.new_backend(library)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
         with envs.recorders:
             modules = backend.train(env, agent_cfg, ctx)
             ctx.ended()
-        roles = [role.name for role in ctx.roles]
-        return ranks.compare(modules or (), envs.observations(), clock.share, roles=roles)
+        return ranks.compare(modules or (), envs.observations(), clock.share, roles=_names(ctx))
 
 
 def _train_without_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks | None:
     """Train; return the digests of the ranks if the backend returns modules."""
-    ctx.device = no_simulator.device_of(job.manifest.resources.device)
+    ctx.device = _device(job.manifest, ctx, no_simulator.device_of)
     ctx.versions = no_simulator.versions_of(library)
     agent_cfg = no_simulator.agent_config_of(job.manifest, library)
     ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
-    backend: Evaluating = plugins.load(library.backend)()
+    backend: Evaluating = plugins.new_backend(library)
     modules = backend.train(None, agent_cfg, ctx)
     ctx.ended()
-    return ranks.compare(modules, "") if modules else None
+    return ranks.compare(modules, "", roles=_names(ctx)) if modules else None
 
 
-def _device(manifest: Manifest, ctx: Context) -> str:
-    """Return the device of a rank. The ranks of a node that use a GPU take its GPUs in order."""
+def _names(ctx: Context) -> list[str]:
+    """Return the role of each rank, by name."""
+    return [role.name for role in ctx.roles]
+
+
+def _device(manifest: Manifest, ctx: Context, device_of: Callable[[str, int | None], str]) -> str:
+    """Return the device of a rank. The ranks of a node that use a GPU take its GPUs in order.
+
+    Args:
+        manifest: The run.
+        ctx: Context of the rank.
+        device_of: ``function(name, index)`` returns the device for a name and the number of a GPU.
+    """
     if not ctx.roles:
-        return torch_device(manifest.resources.device)
+        return device_of(manifest.resources.device, None)
     if ctx.roles[ctx.rank].cpu:
         return "cpu"
     before = ctx.roles[ctx.rank - ctx.local_rank : ctx.rank]
-    return torch_device(manifest.resources.device, sum(not role.cpu for role in before))
+    return device_of(manifest.resources.device, sum(not role.cpu for role in before))
 
 
 def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:
@@ -107,8 +117,7 @@ def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:
 
 def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     """Write the result of a completed training, and call the plugins' hook."""
-    checkpoints, _ = checkpoints_of(job.run, library)
-    checkpoint = str(checkpoints[-1].relative_to(job.run.path)) if checkpoints else None
+    checkpoint = newest_of(job.run, library)
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
     files.write_once(job.folder.result, result, job.folder.reserve)

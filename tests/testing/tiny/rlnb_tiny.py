@@ -45,7 +45,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path) -> State:
-        return cls(**json.loads(path.read_text()))
+        return cls(**json.loads((path / "state.json" if path.is_dir() else path).read_text()))
 
 
 class Tiny:
@@ -129,6 +129,24 @@ def descend(state: State, generator: np.random.Generator) -> float:
     momentum = MOMENTUM * np.array(state.momentum) + 2.0 * observations.T @ errors / BATCH
     state.momentum, state.weights = momentum.tolist(), (np.array(state.weights) - RATE * momentum).tolist()
     return float(-np.mean(errors**2))
+
+
+class InFolders(Tiny):
+    """A sound library whose checkpoints are folders."""
+
+    def name(self, iteration: int) -> str:
+        return f"step_{iteration}"
+
+    def save(self, folder: Path, state: State) -> None:
+        def write(path: str) -> None:
+            Path(path).mkdir()
+            (Path(path) / "state.json").write_text(json.dumps(asdict(state)))
+
+        write_whole(folder / self.name(state.iteration), write)
+
+
+class NeverResumes(Tiny):
+    """A sound library with ``resumes=False``."""
 
 
 # -- one fault each
@@ -227,3 +245,15 @@ class EvaluationTrains(Tiny):
         descend(state, np.random.default_rng(0))
         checkpoint.write_text(json.dumps(asdict(state)))
         return np.array(before)
+
+
+class EvaluationLitters(Tiny):
+    """The evaluation leaves a file in the working folder, another one each time."""
+
+    def policy(self, checkpoint: Path) -> np.ndarray:
+        Path(f"rollout-{time.time_ns()}.txt").touch()
+        return super().policy(checkpoint)
+
+
+class Unlogged(Tiny):
+    """The registration names a tag that is never logged."""

@@ -1,41 +1,49 @@
 """The registration of the library tiny, and of each of its variants with a fault."""
 
+import dataclasses
+
 from rlnb import Library, Task, hookimpl
 
-VARIANTS = (
-    "Tiny",
-    "CheckpointIgnored",
-    "WeightsLost",
-    "OptimiserLost",
-    "RandomLost",
-    "SeedIgnored",
-    "Unseeded",
-    "InitIgnored",
-    "StepsWrong",
-    "FramesWrong",
-    "TooLong",
-    "NamedWrong",
-    "StopIgnored",
-    "StopUnsaved",
-    "EvaluationOfFresh",
-    "EvaluationTrains",
+SOUND = Library(
+    name="tiny",
+    backend="rlnb_tiny:Tiny",
+    checkpoint_glob="model_*.json",
+    checkpoint_pattern=r"model_(\d+)\.json$",
+    saves_when_stopped=True,
+    metrics={"reward": "Train/reward", "fps": "Perf/fps"},
+    simulator=False,
 )
+VARIANTS = {
+    "InFolders": {"checkpoint_glob": "step_*", "checkpoint_pattern": r"step_(\d+)$", "checkpoint_is_folder": True},
+    "NeverResumes": {"resumes": False},
+    "CheckpointIgnored": {},
+    "WeightsLost": {},
+    "OptimiserLost": {},
+    "RandomLost": {},
+    "SeedIgnored": {},
+    "Unseeded": {},
+    "InitIgnored": {},
+    "StepsWrong": {},
+    "FramesWrong": {},
+    "TooLong": {},
+    "NamedWrong": {},
+    "StopIgnored": {},
+    "StopUnsaved": {},
+    "EvaluationOfFresh": {},
+    "EvaluationTrains": {},
+    "EvaluationLitters": {},
+    "Unlogged": {"metrics": {**SOUND.metrics, "entropy": "Train/entropy"}},
+}
+"""Fields in which the registration of each variant differs from that of the sound library."""
 
 
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [
-        Library(
-            name=name.lower(),
-            backend=f"rlnb_tiny:{name}",
-            checkpoint_glob="model_*.json",
-            checkpoint_pattern=r"model_(\d+)\.json$",
-            saves_when_stopped=True,
-            metrics={"reward": "Train/reward", "fps": "Perf/fps"},
-            simulator=False,
-        )
-        for name in VARIANTS
-    ]
+    variants = (
+        dataclasses.replace(SOUND, name=name.lower(), backend=f"rlnb_tiny:{name}", **fields)
+        for name, fields in VARIANTS.items()
+    )
+    return [SOUND, *variants]
 
 
 @hookimpl

@@ -13,6 +13,7 @@ import rlnb
 import rlnb.backend
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.saves import saves_of
+from rlnb.storage.walk import MOST_FOLDERS
 from rlnb.worker.jobs.checkpoints import saves_recorded
 
 
@@ -214,3 +215,32 @@ def test_every_file_of_a_folder_is_vetted(tmp_path: Path, trust: bool) -> None:
         return
     with pytest.raises(rlnb.RlnbError, match=r"odd\.bin holds more than weights"):
         rlnb.backend.vet_checkpoint(folder, trust)
+
+
+def test_no_file_of_a_large_folder_is_left_out(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    folder = tmp_path / "step_3"
+    for number in range(MOST_FOLDERS):
+        (folder / str(number)).mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "0" / "deep").mkdir()
+    torch.save(Path("a"), folder / "0" / "deep" / "odd.bin")
+    with pytest.raises(rlnb.RlnbError, match=r"odd\.bin holds more than weights"):
+        rlnb.backend.vet_checkpoint(folder, trust=False)
+
+
+def test_a_linked_folder_is_vetted_and_a_circle_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    folder, other = tmp_path / "step_3", tmp_path / "other"
+    for path in (folder, other):
+        path.mkdir()
+    (folder / "linked").symlink_to(other)
+    torch.save({"weight": torch.zeros(2)}, other / "weights.pt")
+    rlnb.backend.vet_checkpoint(folder, trust=False)
+    torch.save(Path("a"), other / "odd.bin")
+    with pytest.raises(rlnb.RlnbError, match=r"odd\.bin holds more than weights"):
+        rlnb.backend.vet_checkpoint(folder, trust=False)
+    (other / "odd.bin").unlink()
+    (other / "circle").symlink_to(other)
+    with pytest.raises((rlnb.RlnbError, OSError)):
+        rlnb.backend.vet_checkpoint(folder, trust=False)

@@ -91,7 +91,7 @@ data = [torch.randn(2000, 3, generator=torch.Generator().manual_seed(n), dtype=t
 offset, spread = float(sys.argv[1]), float(sys.argv[2])
 data = [offset + spread * (part + n) for n, part in enumerate(data)]
 mean, variance = data[rank].mean(0).float(), data[rank].var(0, unbiased=False).float()
-ctx = SimpleNamespace(world_size=2, synchronised=sys.argv[3] == "yes")
+ctx = SimpleNamespace(world_size=2, group=None, synchronised=sys.argv[3] == "yes")
 before = (mean.tolist(), variance.tolist())
 Context.pool(ctx, mean, variance)
 whole = torch.cat(data)
@@ -165,11 +165,11 @@ def test_a_value_of_the_user_that_the_backend_has_changed_ends_the_training(tmp_
 def test_a_value_that_belongs_to_an_argument_or_to_rlnb_does_not_end_the_training(tmp_path: Path) -> None:
     """A dumped config file has all of them, and a resumed training may be longer than its agent config says."""
     context = context_of(tmp_path, 1)
-    context._manifest = dataclasses.replace(context._manifest, library="rsl_rl")
+    context._library = plugins.library("rsl_rl")
     context.agent = {"max_iterations": 100, "seed": 42, "logger": "tensorboard"}
     context.agent_changes = lambda: {"max_iterations": 200, "seed": 7, "logger": "rlnb_rsl_rl.backend:EventWriter"}
     assert context._changes()["max_iterations"] == 200
-    context._manifest = dataclasses.replace(context._manifest, library="rl_games")
+    context._library = plugins.library("rl_games")
     context.agent, size = {"params.config.minibatch_size": 16_384}, "params.config.minibatch_size"
     context.agent_changes = lambda: {size: 512}
     assert context._changes() == {size: 512}, "the plugin has checked it"

@@ -70,12 +70,16 @@ try:
         got = exchange(ctx, agent_cfg)
         total = torch.tensor([float(ctx.rank + 1)])
         dist.all_reduce(total, group=ctx.group)
+        mean, variance = torch.tensor([float(ctx.rank)]), torch.zeros(1)
+        if ctx.role == "actor":
+            ctx.pool(mean, variance)
         torch.manual_seed(0 if ctx.role == "learner" else 1)
         roles = [role.name for role in ctx.roles]
         digests = ranks.compare([torch.nn.Linear(2, 2)], "seen" if ctx.has_env else "", roles=roles)
     print(json.dumps({
         "role": ctx.role, "agent": got, "num_envs": ctx.num_envs, "devices": ctx.devices, "root": ctx.asset_root,
         "assets": dict(ctx.assets), "sum": total.item(), "digests": to_json(digests),
+        "pooled": [mean.item(), variance.item()],
     }))
 except rlnb.RlnbError as exc:
     print(json.dumps({"error": str(exc)}), flush=True)
@@ -108,6 +112,7 @@ def test_the_learner_gets_the_agent_config_and_the_envs_of_the_actors(tmp_path: 
     assert (learner["root"], learner["assets"]) == ("/assets (chosen)", {"a.usd": "0"})
     assert learner["devices"] == ["cpu"] * 3
     assert [answer["sum"] for answer in (learner, *actors)] == [1.0, 5.0, 5.0], "each role has a group of its own"
+    assert [answer["pooled"] for answer in actors] == [[1.5, 0.25]] * 2, "the learner has nothing to pool"
     digests = learner["digests"]
     assert digests["roles"] == ["learner", "actor", "actor"]
     assert digests["observations"] == ["", "seen", "seen"]

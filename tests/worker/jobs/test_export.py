@@ -132,6 +132,21 @@ def test_a_module_that_cannot_be_traced_correctly_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Bessel(torch.nn.Module):
+        """A policy that TorchScript can record, and ONNX cannot."""
+
+        def forward(self, obs: Any) -> Any:
+            return torch.special.bessel_j0(obs)
+
+    with pytest.raises(Exception, match="bessel_j0"):
+        export_module(Bessel().eval(), torch.zeros(1, 3), tmp_path, ["torchscript", "onnx"])
+    assert not list(tmp_path.iterdir())
+    assert set(export_module(Bessel().eval(), torch.zeros(1, 3), tmp_path, ["torchscript"])) == {"torchscript"}
+
+
 def test_a_format_that_tracing_does_not_write_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     with pytest.raises(rlnb.RlnbError, match="tracing writes onnx and torchscript, not tflite"):

@@ -10,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.backend import TrainContext
 from rlnb.errors import FreshProcessError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
@@ -65,6 +66,22 @@ def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_result(
     result = JobRecord(job, "local").result
     assert result is not None
     assert untested("3.1.0") in result.detail
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_a_training_that_was_stopped_has_the_result_that_its_agent_requested(
+    job: JobDir, monkeypatch: pytest.MonkeyPatch, saves: bool
+) -> None:
+    def stop(self: object, env: None, agent_cfg: object, ctx: TrainContext) -> None:
+        ctx.iteration_finished((ctx.log_dir / "model_0.json").touch if saves else bool)
+
+    files.write_once(job.stop, to_json(rlnb.Result(outcome="timeout", error="its walltime is over")))
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", stop)
+    assert work("train", job.path) == 0
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert (result.outcome, result.error) == ("timeout", "its walltime is over")
+    assert result.checkpoint == ("logs/model_0.json" if saves else None), "also if the library has saved nothing"
 
 
 def test_a_simulator_that_exits_is_a_failure_too(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:

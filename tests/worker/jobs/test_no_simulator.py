@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.backend import EvaluationResult
+from rlnb.hooks.registry import manager
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.spec import METRICS
 from rlnb.worker.jobs import no_simulator
@@ -38,13 +40,14 @@ def test_auto_is_the_cpu_without_a_gpu_that_torch_could_use(monkeypatch: pytest.
     monkeypatch.setattr(no_simulator, "has_driver", lambda: False)
     assert [no_simulator.device_of(name) for name in ("auto", "cpu", "cuda:1")] == ["cpu", "cpu", "cuda:1"]
     monkeypatch.setattr(no_simulator, "has_driver", lambda: True)
-    monkeypatch.setattr(no_simulator, "torch_device", lambda name: f"torch decides on {name}")
+    monkeypatch.setattr(no_simulator, "torch_device", lambda name, index: f"torch decides on {name}")
     assert no_simulator.device_of("auto") == "torch decides on auto"
 
 
 def test_the_versions_are_those_of_the_packages_that_the_library_requires() -> None:
     versions = no_simulator.versions_of(dataclasses.replace(ECHO, requires=("numpy>=1", "no-such-package")))
-    assert versions == {"python": sys.version.split()[0], "rlnb": rlnb.__version__, "numpy": np.__version__}
+    rlnb_itself = {"python": sys.version.split()[0], "rlnb": rlnb.__version__}
+    assert versions == {**rlnb_itself, "rlnb-echo": metadata.version("rlnb-echo"), "numpy": np.__version__}
     assert {"rlnb-echo", "tensorboard"} < no_simulator.versions_of(ECHO).keys()
 
 
@@ -92,6 +95,20 @@ def test_an_invalid_result_is_refused_with_library_plugin_and_version(result: ob
     with pytest.raises(rlnb.RlnbError) as raised:
         no_simulator.record_of(result, ECHO, OPTIONS)
     assert str(raised.value) == BEGIN + fault + END
+
+
+def test_a_value_has_the_meaning_that_its_own_library_gives_it() -> None:
+    result = EvaluationResult(values={"kl": [0.5]})
+    theirs = dataclasses.replace(ECHO, name="theirs", metric_names={"kl": "another divergence"})
+    hook = staticmethod(rlnb.hookimpl(lambda: [theirs], specname="rlnb_libraries"))
+    rlnb.register(type("Theirs", (), {"rlnb_libraries": hook}), "theirs")
+    try:
+        ours = dataclasses.replace(ECHO, metric_names={"kl": "divergence, in nats"})
+        assert no_simulator.record_of(result, ours, OPTIONS).meanings == {"kl": "divergence, in nats"}
+        with pytest.raises(rlnb.RlnbError, match=r"the values 'kl', whose meaning is not in Library.metric_names"):
+            no_simulator.record_of(result, ECHO, OPTIONS)
+    finally:
+        manager().unregister(name="theirs")
 
 
 def test_a_backend_that_cannot_evaluate_is_named() -> None:

@@ -11,6 +11,9 @@ import pytest
 import torch
 
 import rlnb
+from rlnb.records.layout import JobDir
+from rlnb.records.saves import saves_of
+from rlnb.worker.jobs.checkpoints import saves_recorded
 from rlnb.worker.jobs.resumed import restored, spread_episodes
 from rlnb.worker.jobs.tensors import write_tensors
 
@@ -121,6 +124,16 @@ def test_companions_are_parts_of_a_checkpoint(tmp_path: Path) -> None:
     assert missing["replay_buffer"] == "NOT restored: model_4.replay_buffer.npz does not exist"
     never = restored(checkpoint, lambda path: torch.save(state(), path), BUFFERED)
     assert set(never) == set(state()), "an algorithm without a replay buffer has lost none"
+
+
+def test_a_copy_that_is_compared_is_no_checkpoint_of_the_training(tmp_path: Path) -> None:
+    job, checkpoint = JobDir(tmp_path), tmp_path / "model_4.pt"
+    with saves_recorded(job):
+        save_both(checkpoint)
+        restored(checkpoint, save_both, BUFFERED)
+        assert [save.file for save in saves_of(job) or ()] == ["model_4.replay_buffer.npz"]
+        save_both(tmp_path / "model_5.pt")
+    assert [save.file for save in saves_of(job) or ()] == [f"model_{number}.replay_buffer.npz" for number in (4, 5)]
 
 
 def test_the_parts_of_a_folder_are_its_files(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb import plugins
-from rlnb.records.layout import RunDir
+from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
 from rlnb.worker.jobs import retention as module
 from rlnb.worker.jobs.retention import retention, tidy
@@ -41,7 +42,7 @@ def test_the_newest_and_the_best_are_kept(run: rlnb.Run, checkpoints: list[Path]
 
 
 def test_spare_checkpoints_are_gone_at_the_end_of_the_training(run: rlnb.Run, checkpoints: list[Path]) -> None:
-    with retention(RunDir(run.path), keep=2):
+    with retention(run.jobs[0].folder, keep=2):
         assert len(names(run)) == 4, "none is removed at the beginning"
     assert names(run) == ["model_9.json", "model_14.json", "model_19.json"]
 
@@ -52,12 +53,23 @@ def test_spare_checkpoints_are_removed_regularly_while_it_trains(
     tidied = threading.Event()
     monkeypatch.setattr(module, "EVERY_S", 0.01)
     monkeypatch.setattr(module, "tidy", lambda *_: tidied.set())
-    with retention(RunDir(run.path), keep=1):
+    with retention(run.jobs[0].folder, keep=1):
         assert tidied.wait(10.0)
 
 
+def test_none_is_removed_before_the_training_has_started(
+    run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training may go on from one that is spare, and may fail before it has read it."""
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    with retention(JobDir(run.path / "jobs" / "9-train"), keep=1):
+        time.sleep(0.1)
+        assert len(names(run)) == 4
+    assert len(names(run)) == 4
+
+
 def test_without_a_limit_all_are_kept(run: rlnb.Run, checkpoints: list[Path]) -> None:
-    with retention(RunDir(run.path), keep=None):
+    with retention(run.jobs[0].folder, keep=None):
         pass
     assert len(names(run)) == 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,13 @@ def test_a_torn_file_is_refused(tmp_path: Path) -> None:
     os.truncate(path, path.stat().st_size - 9)
     with pytest.raises(rlnb.RlnbError, match=r"model_4\.buffer\.npz is not complete"):
         rlnb.backend.read_tensors(path)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model_4.buffer.npz"
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(rlnb.RlnbError, match=r"model_4\.buffer\.npz is not complete, or no file of tensors"):
+        vet_companions(tmp_path / "model_4.pt", LIBRARY)
 
 
 def test_companions_that_do_not_exist_are_not_read(tmp_path: Path) -> None:

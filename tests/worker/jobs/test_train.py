@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.backend import TrainContext
 from rlnb.hooks.registry import manager
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
@@ -18,7 +21,11 @@ from rlnb.records.record import JobRecord
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.worker.jobs import train as training
 from rlnb.worker.jobs.train import train
+
+LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
+ON_CPU = rlnb.Role(name="actor", cpu=True)
 
 
 def job_of(run: Path, number: int, options: TrainOptions) -> JobDir:
@@ -94,3 +101,51 @@ def test_a_companion_with_python_objects_is_refused_before_the_library_reads_it(
     with pytest.raises(rlnb.RlnbError, match=r"actions\.npy holds Python objects"):
         train(job.path)
     assert not job.started.exists()
+
+
+@pytest.mark.parametrize(("rank", "device"), [(0, "cuda:0"), (1, "cpu"), (2, "cuda:1")])
+def test_the_roles_of_a_library_without_a_simulator_decide_its_devices(
+    run: Path, monkeypatch: pytest.MonkeyPatch, rank: int, device: str
+) -> None:
+    pytest.importorskip("torch")
+    library = dataclasses.replace(plugins.library("echo"), roles=f"{__name__}:roles")
+    monkeypatch.setattr(plugins, "library", lambda name: library)
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["resources"] = {"device": "cuda", "nproc_per_node": 3}
+    (run / "manifest.json").unlink()
+    files.write_once(run / "manifest.json", manifest)
+    devices: list[str] = []
+
+    def note(self: object, env: None, agent_cfg: object, ctx: TrainContext) -> None:
+        devices.append(ctx.device)
+        ctx.started(horizon=1, frames_per_step=1.0, max_iterations=1)
+
+    monkeypatch.setattr(plugins.load(library.backend), "train", note)
+    for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 3}.items():
+        monkeypatch.setenv(name, str(value))
+    train(job_of(run, 0, TrainOptions()).path)
+    assert devices == [device]
+
+
+def roles(world_size: int, agent: object) -> list[rlnb.Role]:
+    return [rlnb.Role(name="learner"), rlnb.Role(name="generator", cpu=True), rlnb.Role(name="learner")]
+
+
+@pytest.mark.parametrize(
+    ("roles", "devices"),
+    [
+        ((), ["cuda:own"] * 4),
+        ((LEARNER, ACTOR, ACTOR, ACTOR), ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]),
+        ((LEARNER, ON_CPU, ON_CPU, LEARNER), ["cuda:0", "cpu", "cpu", "cuda:0"]),
+    ],
+)
+def test_the_ranks_of_a_node_take_its_gpus_in_order_but_those_of_a_role_on_the_cpu(
+    roles: tuple[rlnb.Role, ...], devices: list[str]
+) -> None:
+    def device_of(name: str, index: int | None) -> str:
+        return f"{name}:{'own' if index is None else index}"
+
+    resources = rlnb.Resources(device="cuda", nodes=2, nproc_per_node=2)
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="echo", resources=resources)
+    ranks: list[Any] = [SimpleNamespace(roles=roles, rank=rank, local_rank=rank % 2) for rank in range(4)]
+    assert [training._device(manifest, ctx, device_of) for ctx in ranks] == devices

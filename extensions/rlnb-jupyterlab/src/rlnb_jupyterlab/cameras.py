@@ -25,7 +25,7 @@ class Feed:
     lock: threading.Lock = field(default_factory=threading.Lock)
     source: Any = None
     png: bytes | None = None
-    request_s: float = 0.0
+    request_s: float = field(default_factory=time.monotonic)
     picture_s: float | None = None
 
 
@@ -45,6 +45,7 @@ class Cameras:
         Raises:
             RlnbError: The run has no pictures; the message gives the reason.
         """
+        self._forget_others(key)
         feed = self._feeds.setdefault(key, Feed())
         with feed.lock:
             now = time.monotonic()
@@ -58,6 +59,13 @@ class Cameras:
             if feed.source.over():
                 self._feeds.pop(key, None)
             return feed.png
+
+    def _forget_others(self, key: str) -> None:
+        """Forget the feeds that no page requests any more: each holds a picture, and its run with all curves."""
+        now = time.monotonic()
+        for other, feed in [*self._feeds.items()]:
+            if other != key and now - feed.request_s > UNASKED_S:
+                self._feeds.pop(other, None)
 
 
 def _side_by_side(pictures: Any) -> bytes:

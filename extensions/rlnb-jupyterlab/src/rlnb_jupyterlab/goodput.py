@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import rlnb
 from rlnb_jupyterlab.rows import text
@@ -68,8 +67,9 @@ def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
     )
 
 
-_ended: WeakKeyDictionary[rlnb.Run, tuple[Sequence[int], rlnb.Goodput]] = WeakKeyDictionary()
-"""The goodput of each run that had ended, and the times at which its jobs had changed: a page asks again and again."""
+_ended: dict[Path, tuple[Sequence[int], rlnb.Goodput]] = {}
+"""The goodput of the runs that had ended, by their folders, and the times at which their jobs had changed: a page asks
+again and again. Each request has new objects of the runs."""
 
 
 def _goodput(run: rlnb.Run) -> rlnb.Goodput:
@@ -78,11 +78,13 @@ def _goodput(run: rlnb.Run) -> rlnb.Goodput:
     A run that is lost may be found again, so its records are read each time.
     """
     stamp = _stamp(run.path / "jobs")
-    earlier, goodput = _ended.get(run, ((), None))
+    earlier, goodput = _ended.pop(run.path, ((), None))
     if goodput is None or earlier != stamp:
         goodput = rlnb.goodput(run)
     if any(account.state in rlnb.ENDED and account.state != "lost" for account in goodput.accounts):
-        _ended[run] = stamp, goodput
+        _ended[run.path] = stamp, goodput
+        if len(_ended) > MOST:
+            _ended.pop(next(iter(_ended)), None)
     return goodput
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rlnb import GpuFacts, HostedJob
+from rlnb import GpuFacts, HostedJob, HostedLauncher
 from rlnb_dask.node import NodeFacts, where
 
 RANKS = "--nproc_per_node="
@@ -21,6 +21,8 @@ class Needs:
     """Ranks on each node."""
     device: str
     """Device of the run: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"``."""
+    gpu_ranks: int | None = None
+    """Ranks on each node that use a GPU, if the device is one; None is all."""
     gpus_per_node: int = 0
     """GPUs that the job has requested from a queue."""
     queue: str = ""
@@ -30,7 +32,8 @@ class Needs:
     def gpus(self) -> int:
         """GPUs of each node that the ranks use."""
         number = self.device.partition(":")[2]
-        return int(number) + 1 if number.isdigit() else self.ranks
+        ranks = self.ranks if self.gpu_ranks is None else self.gpu_ranks
+        return int(number) + 1 if number.isdigit() else ranks
 
 
 def needs(job: HostedJob) -> Needs:
@@ -38,8 +41,10 @@ def needs(job: HostedJob) -> Needs:
     manifest, argv = job.manifest, job.command.argv
     ranks = next((int(text.removeprefix(RANKS)) for text in argv if text.startswith(RANKS)), 1)
     gpus = manifest.launcher_settings.get("gpus_per_node", 0)
+    with_gpu = HostedLauncher.gpu_ranks(manifest)
     return Needs(
         ranks=ranks,
+        gpu_ranks=with_gpu if with_gpu < ranks > 1 else None,
         device=manifest.resources.device,
         gpus_per_node=gpus if isinstance(gpus, int) else 0,
         queue="" if manifest.launcher == "dask" else manifest.launcher,

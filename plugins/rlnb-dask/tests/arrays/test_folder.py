@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
@@ -13,6 +14,22 @@ def test_the_host_reads_what_the_kernel_wrote(tmp_path: Path) -> None:
     folder.write_request(request)
     assert folder.path.parent == tmp_path / "arrays"
     assert ArrayFolder(folder.path).request() == request
+
+
+def test_others_cannot_write_to_the_script_nor_to_the_list_of_jobs(tmp_path: Path) -> None:
+    """Otherwise any user could change what runs on the nodes, as soon as the umask of a kernel lets everybody write."""
+    before = os.umask(0)
+    try:
+        folder = ArrayFolder.create(tmp_path)
+        folder.write_script("#!/bin/bash")
+        folder.write_request(ArrayRequest(launcher="slurm", settings={}, at_once=None, job_dirs=["/a"]))
+        folder.write_members(1, [Path("/a")])
+        folder.write_id(1, "17")
+    finally:
+        os.umask(before)
+    assert folder.script.read_text() == "#!/bin/bash"
+    assert {path.name for path in folder.path.iterdir()} == {"element.sh", "array.json", "1.jobs", "1.id"}
+    assert not [path for path in (folder.path, *folder.path.iterdir()) if path.stat().st_mode & 0o002]
 
 
 def test_a_job_has_a_place_once_its_array_has_an_id(tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def test_a_refusal_has_the_words_of_the_queue(tmp_path: Path, monkeypatch: pytes
     assert not isinstance(error.value, AwayError)
 
 
+def test_a_refusal_in_another_encoding_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sbatch(tmp_path, monkeypatch, r"printf 'ung\374ltig\n' >&2; exit 1")
+    with pytest.raises(rlnb.RlnbError, match=r"^ung.ltig$"):
+        submit(tmp_path)
+
+
 def test_a_command_that_cannot_be_started_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AwayError, match="sbatch cannot be started"):

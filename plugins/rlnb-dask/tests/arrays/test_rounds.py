@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import threading
@@ -151,6 +152,27 @@ def test_a_deleted_run_and_a_damaged_record_do_not_end_the_others(runner: Runner
     runner.wait()
     assert "is FAILED" in error(jobs[1])
     assert not jobs[0].path.exists()
+
+
+def test_an_error_of_the_file_system_ends_neither_the_host_nor_the_watch(
+    runner: Runner, jobs: Jobs, fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fake / "states").write_text(WAITING)
+    exists, stale = Path.exists, jobs[0].path
+
+    def stumble(path: Path, **options: bool) -> bool:
+        if path == stale:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return exists(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", stumble)
+        runner.start()
+        until((jobs[0].path / "waits.json").exists)
+        time.sleep(0.3)
+    (fake / "states").write_text("")
+    runner.wait()
+    assert "is FAILED" in error(jobs[0])
 
 
 def test_without_its_folders_a_host_ends_even_if_the_queue_does_not_answer(

@@ -94,6 +94,17 @@ def test_a_machine_without_the_queues_commands_is_a_problem(
         assert f"There is no {command} on this machine" in problems(name)
 
 
+def test_the_ranks_of_a_role_on_the_cpu_need_no_gpu(
+    problems: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
+    monkeypatch.setenv("PATH", "/nowhere")
+    resources = rlnb.Resources(device="cuda", nproc_per_node=3)
+    assert problems(resources=resources, gpus_per_node=1).startswith("There is no sbatch")
+    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 2))
+    assert problems(resources=resources, gpus_per_node=1) == "2 ranks need a GPU each, but gpus_per_node=1."
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,23 @@ def test_one_query_tells_the_states_of_all_hosts(tmp_path: Path, commands: Calla
     queue = host_job.Queue()
     assert [queue.state(number) for number in ("70", "71", "70")] == [None] * 3
     assert (tmp_path / "calls").read_text().split()[4:] == ["70"], "a Slurm that is away gets one query"
+
+
+def test_a_slurm_that_hangs_holds_no_look_at_a_run(
+    tmp_path: Path, commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mirror that looks at its run has to say something in time, and so has a living simulator's job."""
+    monkeypatch.setattr(host_job, "WITHIN_S", 0.2)
+    queue = host_job.Queue()
+    commands("squeue", f"while [ ! -e {tmp_path}/back ]; do sleep 0.1; done; echo '70 RUNNING'")
+    begin_s = time.monotonic()
+    assert [queue.state(number) for number in ("70", "71", "70", "71")] == [None] * 4
+    assert time.monotonic() - begin_s < 2.0
+    (tmp_path / "back").touch()
+    while (state := queue.state("70")) is None:
+        assert time.monotonic() - begin_s < 20.0
+        time.sleep(0.05)
+    assert state == "RUNNING"
 
 
 def test_a_waiting_host_cannot_leave_the_queue_from_a_machine_without_scancel(

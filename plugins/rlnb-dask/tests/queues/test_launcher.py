@@ -8,6 +8,7 @@ from pathlib import Path
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
+from rlnb_dask.queues import queries
 
 import rlnb
 
@@ -110,6 +111,17 @@ def test_a_job_whose_host_is_gone_leaves_the_queue_with_its_keys(
     commands("scancel", f"echo $1 >> {tmp_path}/calls")
     rlnb.slurm().withdraw(tmp_path, ["7", "8"])
     assert (tmp_path / "calls").read_text() == "7\n8\n"
+    assert not (tmp_path / ".tls").exists()
+
+
+def test_a_queue_that_does_not_answer_a_withdrawal_is_an_error_and_the_keys_are_gone(
+    tmp_path: Path, commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "ANSWER_S", 0.3)
+    (tmp_path / ".tls").mkdir()
+    commands("scancel", "exec sleep 20")
+    with pytest.raises(rlnb.RlnbError, match=r"so 7 8 may still be in the queue\. Use it later: scancel 7 8"):
+        rlnb.slurm().withdraw(tmp_path, ["7", "8"])
     assert not (tmp_path / ".tls").exists()
 
 

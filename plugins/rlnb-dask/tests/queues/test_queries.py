@@ -12,6 +12,11 @@ def test_a_command_that_fails_is_no_answer() -> None:
     assert queries.ask(["/nowhere/qstat"]) is None
 
 
+def test_a_name_in_another_encoding_is_no_error() -> None:
+    """A queue may show the jobs and the comments of others."""
+    assert queries.ask(["printf", r"7 r M\374ller\n"]) == "7 r M\N{REPLACEMENT CHARACTER}ller\n"
+
+
 def test_a_job_that_the_queue_no_longer_knows_is_an_answer() -> None:
     argv = ["sh", "-c", "echo '8 r'; echo 'Unknown Job Id 7' >&2; exit 153"]
     assert queries.ask(argv, unless=("Unknown Job Id",)) == "8 r\n"

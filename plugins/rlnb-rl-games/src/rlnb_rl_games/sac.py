@@ -38,6 +38,7 @@ class Sac(SACAgent):
 
     max_epochs: int
     save_freq: int
+    rewards_shaper: Callable[[torch.Tensor], torch.Tensor]
     _first_epoch = 0
     _actor_info: Any = None
 
@@ -58,6 +59,10 @@ class Sac(SACAgent):
         # RL-Games ends and saves only after an epoch by whose end an episode has ended. Here the next epoch does both.
         self._last_epoch, self.max_epochs = self.max_epochs, -1
         self._interval, self.save_freq = self.save_freq, 0
+        # RL-Games adds up rewards after it has shaped them for learning. Their sum is not the return of an episode.
+        shape, self.rewards_shaper = self.rewards_shaper, lambda rewards: rewards
+        add = self.replay_buffer.add
+        self.replay_buffer.add = lambda obs, actions, rewards, *others: add(obs, actions, shape(rewards), *others)
 
     @property
     def modules(self) -> list[torch.nn.Module]:
@@ -175,7 +180,7 @@ class Sac(SACAgent):
                 f"{checkpoint.name} has no replay buffer beside it. The last {BUFFERS} checkpoints of a run have one. "
                 "Resume from one of them, or start a new run from the weights with init_from=."
             )
-        saved = read_tensors(path, self._ctx.device)
+        saved = read_tensors(path)  # on the CPU, since a GPU may not have room for the buffer twice
         index, full = saved.pop(COUNTERS).tolist()
         rows = len(saved["obses"])
         if rows > buffer.capacity or (full and rows != buffer.capacity):

@@ -27,13 +27,14 @@ def write(policy: Any, clip: float | None, folder: Path, formats: Sequence[str])
         The file of each format.
     """
     paths = {}
-    if "torchscript" in formats:
-        script = torch.jit.script(_clipped(policy.as_jit(), clip))
-        paths["torchscript"] = write_whole(folder / "policy.pt", script.save)
+    # A policy that has no ONNX form leaves no TorchScript file.
+    script = torch.jit.script(_clipped(policy.as_jit(), clip)) if "torchscript" in formats else None
     if "onnx" in formats:
         module = _clipped(policy.as_onnx(verbose=False), clip)
         paths["onnx"] = write_whole(folder / "policy.onnx", lambda path: _write_onnx(module, path))
-    return paths
+    if script is not None:
+        paths["torchscript"] = write_whole(folder / "policy.pt", script.save)
+    return {name: paths[name] for name in formats if name in paths}
 
 
 def _write_onnx(module: Any, path: str) -> None:

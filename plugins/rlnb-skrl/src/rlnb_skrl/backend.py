@@ -91,8 +91,7 @@ class Skrl:
         recorder.iteration_finished = ctx.iteration_finished
         runner.run()
         if ctx.rank == 0:
-            runner.agent.write_checkpoint(timestep=timesteps, timesteps=timesteps)
-            runner.agent.writer.close()
+            recorder.end(timesteps)
         return recorder.modules()
 
     def load_policy(

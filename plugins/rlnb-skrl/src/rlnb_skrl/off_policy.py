@@ -117,7 +117,7 @@ class OffPolicyRecorder(Recorder):
                 f"{checkpoint.name} has no replay buffer beside it. The last {BUFFERS} checkpoints of a run have one. "
                 "Resume from one of them, or start a new run from the weights with init_from=."
             )
-        saved = read_tensors(path, str(memory.device))
+        saved = read_tensors(path)  # on the CPU, since a GPU may not have room for the buffer twice
         memory.memory_index, memory.env_index, filled = saved.pop(COUNTERS).tolist()
         memory.filled = bool(filled)
         for name, tensor in saved.items():

@@ -142,6 +142,12 @@ class Recorder:
         """Start the clock of the first iteration."""
         self._start_s = time.monotonic()
 
+    def end(self, timesteps: int) -> None:
+        """Write the checkpoint of the last timestep, unless it was due at its end, and close the event file."""
+        if self.progress.timestep < timesteps:
+            self._write_checkpoint(timestep=timesteps, timesteps=timesteps)
+        self._agent.writer.close()
+
     def _write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
         data = self._agent.tracking_data
         if not data:

@@ -127,10 +127,13 @@ def _send(argv: Sequence[str], wheels: Path) -> tuple[int, str]:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # the machine refuses, and its output says why
-            with tarfile.open(fileobj=process.stdin, mode="w|") as archive:
-                for path in files:
-                    archive.add(path, arcname=path.name)
+        with (
+            contextlib.suppress(BrokenPipeError),  # the machine refuses, and its output says why
+            tarfile.open(fileobj=process.stdin, mode="w|") as archive,
+        ):
+            for path in files:
+                archive.add(path, arcname=path.name)
+        with contextlib.suppress(BrokenPipeError):  # of what was left to send
             process.stdin.close()
         output = process.stdout.read().decode(errors="replace")
     return process.returncode, output

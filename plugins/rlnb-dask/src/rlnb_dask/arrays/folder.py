@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from rlnb_dask.queues.launcher import Setting
 
-MODE = 0o775
-"""Mode of the folder, on which the umask is applied. The script in it is executed, so others never may write to it."""
+MODE, FILE_MODE = 0o775, 0o644
+"""Modes of the folder and its files, on which the umask is applied. The script in it is executed, and the files say for
+which jobs, so others never may write to them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,9 +60,13 @@ class ArrayFolder:
         """File with the job folder of each element of the array's submission with this number, one a line."""
         return self.path / f"{number}.jobs"
 
+    def write_script(self, script: str) -> None:
+        """Write the job script of an element."""
+        self._write(self.script, script)
+
     def write_request(self, request: ArrayRequest) -> None:
         """Write the request of the kernel."""
-        (self.path / "array.json").write_text(json.dumps(dataclasses.asdict(request), indent=1))
+        self._write(self.path / "array.json", json.dumps(dataclasses.asdict(request), indent=1))
 
     def request(self) -> ArrayRequest:
         """Return the request of the kernel."""
@@ -68,11 +74,11 @@ class ArrayFolder:
 
     def write_members(self, number: int, job_dirs: Sequence[Path]) -> None:
         """Write the job folders of the elements of a submission."""
-        self.members(number).write_text("".join(f"{path}\n" for path in job_dirs))
+        self._write(self.members(number), "".join(f"{path}\n" for path in job_dirs))
 
     def write_id(self, number: int, array: str) -> None:
         """Write the id that the queue gave a submission."""
-        self._id(number).write_text(array)
+        self._write(self._id(number), array)
 
     def place(self, job_dir: Path) -> tuple[str, int] | None:
         """Return the queue's id of a job's array, and the job's position in it; None before it was submitted."""
@@ -101,3 +107,10 @@ class ArrayFolder:
 
     def _id(self, number: int) -> Path:
         return self.path / f"{number}.id"
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file, which appears as a whole: other processes read it at any moment."""
+        part = path.with_name(f".{path.name}.part")
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w") as file:
+            file.write(text)
+        part.replace(path)

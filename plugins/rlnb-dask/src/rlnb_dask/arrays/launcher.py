@@ -62,7 +62,7 @@ class ArrayQueueLauncher(QueueLauncher):
             job_dirs=[str(path) for path in job_dirs],
         )
         try:
-            folder.script.write_text(self.element_script())
+            folder.write_script(self.element_script())
             folder.write_request(request)
             handle = {**ArrayHostLauncher().submit(None, folder.path), "array": str(folder.path)}
         except BaseException:

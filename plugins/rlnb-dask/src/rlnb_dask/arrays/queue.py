@@ -120,7 +120,13 @@ def run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """
     try:
         return subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
+            check=False,
         )
     except subprocess.TimeoutExpired as exc:
         raise AwayError(f"{argv[0]} has not answered for {ANSWER_S} s") from exc

@@ -203,9 +203,10 @@ class Round:
     def _look(self) -> None:
         """Ask the queue for the elements that it still has, and finish the others."""
         for position, job in list(self._open.items()):
-            if not job.path.exists():
-                logger.warning("%s was deleted; its element is not watched any longer", job.path)
-                del self._open[position]
+            with apart(job.path):
+                if not job.path.exists():
+                    logger.warning("%s was deleted; its element is not watched any longer", job.path)
+                    del self._open[position]
         states = self._queue.look(self._array)
         if states is None:
             return

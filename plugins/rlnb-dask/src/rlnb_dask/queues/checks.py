@@ -59,6 +59,9 @@ def training_problems(launcher: QueueLauncher, manifest: Manifest) -> Iterator[P
     kind, _, number = device.partition(":")
     if kind == "cpu" or not isinstance(ranks, int) or IN_GPU_REQUEST.search(launcher.free_text()):
         return
+    ranks = launcher.gpu_ranks(manifest)
+    if ranks < 1:
+        return
     gpus, call = launcher.gpus_per_node, f"rlnb.{launcher.name}(gpus_per_node={ranks})"
     if kind == "cuda" and not gpus:
         what = f"device={device!r}, but gpus_per_node=0, so the job has no GPU."

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ OWN_END_S = 60.0
 """Seconds between two questions for the end of the host's own job, which a controller that is away does not answer."""
 ASK_S = 10.0
 """Seconds for which the states of the hosts' jobs are used again, since every look at a run asks for one."""
+WITHIN_S = 1.0
+"""Seconds that a look waits for Slurm's answer. A later one has it: squeue may try for half a minute to get it."""
 
 
 @dataclass
@@ -40,6 +43,8 @@ class Queue:
     """Time of the last query, in seconds of the monotonic clock."""
     answered: bool = True
     """Whether Slurm has answered the last query."""
+    query: threading.Thread | None = None
+    """The last query."""
 
     def state(self, number: str) -> str | None:
         """Return the most recent state of a job. One query serves all jobs.
@@ -54,7 +59,16 @@ class Queue:
         return self.states[number]
 
     def _ask(self) -> None:
-        ids = [number for number, state in self.states.items() if state != ""]  # no job comes back
+        self.asked_s = time.monotonic()
+        if self.query is None or not self.query.is_alive():
+            ids = [number for number, state in [*self.states.items()] if state != ""]  # no job comes back
+            self.query = threading.Thread(target=self._update, args=(ids,), daemon=True, name="squeue")
+            self.query.start()
+        self.query.join(WITHIN_S)
+        if self.query.is_alive():
+            self.answered = False
+
+    def _update(self, ids: Sequence[str]) -> None:
         answer = slurm_answers.states(ids) if ids else {}
         self.asked_s, self.answered = time.monotonic(), answer is not None
         if answer is not None:  # while the controller is away, the last answer counts

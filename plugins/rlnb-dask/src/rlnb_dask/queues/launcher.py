@@ -354,14 +354,18 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
         """Take a job whose host is gone out of the queue, and delete its TLS keys.
 
         Raises:
-            RlnbError: The queue's command is not on this machine.
+            RlnbError: The queue's command is not on this machine, or does not answer.
         """
         argv = shlex.split(self.job_class().cancel_command)
         if ids and shutil.which(argv[0]) is None:
             raise RlnbError(f"There is no {argv[0]} here. Use it on a login node, for {' '.join(ids)}.")
-        for number in ids:
-            subprocess.run([*argv, number], capture_output=True, check=False)  # the job may have ended long ago
         shutil.rmtree(job_dir / ".tls", ignore_errors=True)
+        try:
+            for number in ids:  # of jobs that may have ended long ago
+                subprocess.run([*argv, number], capture_output=True, check=False, timeout=queries.ANSWER_S)
+        except subprocess.TimeoutExpired as exc:
+            what = f"{argv[0]} has not answered for {queries.ANSWER_S} s, so {' '.join(ids)} may still be in the queue."
+            raise RlnbError(f"{what} Use it later: {shlex.join([*argv, *ids])}") from exc
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether the final states show that resubmitting is pointless."""

@@ -18,6 +18,22 @@ SHELL_SIGNAL = 128
 """Exit statuses above this number stand for the signal that ended a job: 137 is 128 and SIGKILL's 9."""
 
 
+def run(argv: Sequence[str], script: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a queue's command; bytes of its output that are no text become question marks.
+
+    Args:
+        argv: The command.
+        script: Its input.
+
+    Raises:
+        OSError: The command cannot be started.
+        subprocess.TimeoutExpired: The command has not ended in time.
+    """
+    return subprocess.run(
+        argv, input=script, capture_output=True, text=True, errors="replace", timeout=ANSWER_S, check=False
+    )
+
+
 def ask(argv: Sequence[str], *, unless: Collection[str] = ()) -> str | None:
     """Return the output of a queue's command; None if it fails, since the queue may answer later.
 
@@ -26,7 +42,7 @@ def ask(argv: Sequence[str], *, unless: Collection[str] = ()) -> str | None:
         unless: Texts that its error output has if it fails because the queue no longer knows a job.
     """
     try:
-        process = subprocess.run(argv, capture_output=True, text=True, timeout=ANSWER_S, check=False)
+        process = run(argv)
     except (OSError, subprocess.TimeoutExpired) as exc:
         logger.info("the queue does not answer: %s", exc)
         return None

@@ -71,9 +71,7 @@ class Sge(ArrayQueueLauncher):
         """Return qsub's objection to the job, without a submission; None if there is none."""
         argv = ["qsub", "-w", "v"]
         try:
-            process = subprocess.run(
-                argv, input=self.job_script(), capture_output=True, text=True, timeout=queries.ANSWER_S, check=False
-            )
+            process = queries.run(argv, self.job_script())
             output = f"{process.stdout}{process.stderr}" if process.returncode else ""
         except subprocess.TimeoutExpired:
             output = f"its master does not answer within {queries.ANSWER_S} s ({' '.join(argv)})"

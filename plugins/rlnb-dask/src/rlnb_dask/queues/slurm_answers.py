@@ -88,7 +88,7 @@ def sbatch(options: Sequence[str], script: str) -> subprocess.CompletedProcess[s
     """
     argv = ["sbatch", *options]
     try:
-        return subprocess.run(argv, input=script, capture_output=True, text=True, timeout=queries.ANSWER_S, check=False)
+        return queries.run(argv, script)
     except subprocess.TimeoutExpired:
         error = f"Unable to contact slurm controller within {queries.ANSWER_S} s ({shlex.join(argv)})"
     except OSError as exc:
