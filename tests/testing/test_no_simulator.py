@@ -112,6 +112,19 @@ def test_an_undeclared_change_and_an_unresolved_device_are_found(
         variant.test_device_and_versions_are_recorded(run)
 
 
+def test_the_runs_of_the_kit_get_the_inputs_that_its_author_names(
+    kit: Callable[..., NoSimulatorConformance], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variant = kit(inputs={"data": rlnb.Input(kind="file")})
+    with pytest.raises(rlnb.CheckError, match="variant needs the input 'data'"):
+        variant.train(1)
+    arguments: dict[str, Any] = {}
+    monkeypatch.setattr(rlnb, "train", lambda *_, **values: arguments.update(values))
+    monkeypatch.setattr(type(variant), "training_inputs", lambda: {"data": Path("data.bin")})
+    variant.train(1, seed=7)
+    assert (arguments["inputs"], arguments["seed"]) == ({"data": Path("data.bin")}, 7)
+
+
 @pytest.mark.parametrize(
     ("values", "text"),
     [
