@@ -112,7 +112,8 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: install lint test-kernels test-extension ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
+test: install lint test-extension ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
+	$(MAKE) test-kernels OTHER_PYTHONS=$(firstword $(OTHER_PYTHONS))
 	$(QUICK)
 	$(ISAACLAB)
 

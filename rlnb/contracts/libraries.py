@@ -149,11 +149,15 @@ class TrainContext(Protocol):
             frames_per_step: Frames (env transitions over all ranks) per unit of the x axis of the library's event
                 files.
             max_iterations: Iteration at which the training ends.
-            first_iteration: Iteration at which the training starts: 0, or the iteration of the resumed checkpoint.
-            num_envs: Environments over all ranks; None takes the number of envs that the worker made.
+            first_iteration: Iteration at which the training starts: 0, or the number of iterations that the resumed
+                checkpoint has finished.
+            num_envs: Environments over all ranks; None takes the number of envs that the worker made. A library without
+                a simulator has to pass it: the number of sequences, such as answers, that an iteration collects.
+                Together they have ``horizon * num_envs`` frames in each iteration.
 
         Raises:
-            RlnbError: The library has ignored :attr:`checkpoint` or :attr:`init_from`, or an iteration would be empty.
+            RlnbError: The library has ignored :attr:`checkpoint` or :attr:`init_from`, an iteration would be empty, or
+                the number of envs is not known.
         """
         ...
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb import plugins
 from rlnb.diagnosis.curves import Curve
 from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom, find
 from rlnb.display.table import table
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
+    from rlnb.registration.library import Library
     from rlnb.spec import Json
 
 
@@ -95,7 +97,8 @@ def diagnose(run: RunFacts) -> Diagnosis:
         run: The run, which may still train.
     """
     metrics, system = run.metrics, run.system
-    curves = {name: Curve(metrics[name].array("values")) for name in (*metrics.tags, *metrics.names)}
+    names = {*metrics.tags, *metrics.names} - own_metrics(plugins.libraries().get(run.manifest.library))
+    curves = {name: Curve(metrics[name].array("values")) for name in sorted(names)}
     points = max(map(len, curves.values()), default=0)
     curves |= {tag: Curve(system[tag].array("values")) for tag in system.tags}
     if rates := [value for name, value in run.config.items() if name.split(".")[-1] == "learning_rate"]:
@@ -103,6 +106,19 @@ def diagnose(run: RunFacts) -> Diagnosis:
     continues = run.manifest.parent is not None  # its reward may be high from the begin
     symptoms = tuple(symptom for symptom in find(curves) if not (continues and symptom.name == FLAT))
     return Diagnosis(run=run.id, points=points, symptoms=(*_of_the_solver(run), *symptoms))
+
+
+def own_metrics(library: Library | None) -> frozenset[str]:
+    """Return the metrics, and their tags, whose meaning a library defines itself, so that no rule knows them.
+
+    Its ``kl`` may be the divergence from a reference policy, for example, which is large in a good training.
+
+    Args:
+        library: Description of the library; None if its plugin is not installed here.
+    """
+    if library is None:
+        return frozenset()
+    return frozenset({*library.metric_names, *(library.metrics.get(name, name) for name in library.metric_names)})
 
 
 def _of_the_solver(run: RunFacts) -> Iterator[Symptom]:

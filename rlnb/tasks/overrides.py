@@ -10,7 +10,7 @@ from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.registration.library import Library
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import launcher_args
-from rlnb.tasks.card import AgentCard, Fields, Kind, TaskCard
+from rlnb.tasks.card import AgentCard, ConfigField, Fields, Kind, TaskCard
 
 
 def check_task(task: Task, card: TaskCard) -> None:
@@ -24,6 +24,8 @@ def check_task(task: Task, card: TaskCard) -> None:
         raise CheckError(task.id, problems)
 
 
+AUTO = "auto"
+"""Value in a config whose library works out the number, such as skrl's interval of checkpoints."""
 _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
@@ -114,9 +116,7 @@ def check_values(
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", fix=fix))
             continue
         kind = fields[path].type
-        fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
-        fits = fits and not (isinstance(value, float) and math.isnan(value))
-        if value is not None and not fits:
+        if value is not None and not _fits(value, fields[path]):
             problems.append(
                 Problem(
                     what=f"{subject}: {path} takes {kind} (now {fields[path].value!r}), not {value!r}.",
@@ -124,6 +124,14 @@ def check_values(
                 )
             )
     return problems
+
+
+def _fits(value: object, field: ConfigField) -> bool:
+    """Return whether a value has the type of a field. ``"auto"`` in a config stands for a number."""
+    types = (str, int, float) if field.value == AUTO else _ACCEPTS[field.type]
+    is_truth = isinstance(value, bool) and bool not in types and field.type != "any"
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return isinstance(value, types) and not is_truth and not is_nan
 
 
 def _groups_of(path: str) -> list[str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from rlnb.testing.processes import lives, processes_of, until
 FRESH_S = 1.0
 """Seconds within which a logged scalar must be readable."""
 CANCEL_S = 5.0
-"""Seconds within which all processes of a cancelled run must end."""
+"""Seconds within which all processes of a cancelled run must end, in addition to the length of an iteration."""
 START_S = 300.0
 """Seconds that a simulator may take to start if it has to compile its kernels."""
 FAIL_S = 30.0
@@ -248,9 +249,10 @@ class TrainingConformance:
                 count = len(points)
             time.sleep(0.05)
         processes = processes_of(run)
+        end_s = CANCEL_S + longest_iteration_s(run.metrics[name].points)
         run.cancel()
         stopping = STOPPING if plugins.library(self.library).saves_when_stopped else ""
-        until(lambda: not any(map(lives, processes)), CANCEL_S, "the end of the cancelled run's processes", stopping)
+        until(lambda: not any(map(lives, processes)), end_s, "the end of the cancelled run's processes", stopping)
         assert max(delays) < FRESH_S, f"A scalar was readable after {max(delays):.1f} s. Flush after each iteration."
         assert run.state == "cancelled"
         self.assert_saved(run)
@@ -318,3 +320,12 @@ def digests(run: rlnb.Run) -> set[tuple[str, str]]:
         for checkpoint in run.checkpoints
         for path in files_of(checkpoint)
     }
+
+
+def longest_iteration_s(points: Sequence[Sequence[float]]) -> float:
+    """Return the longest time between two points of a curve, in seconds.
+
+    Args:
+        points: Points whose second number is their wall time, in seconds.
+    """
+    return max(after[1] - before[1] for before, after in itertools.pairwise(points))

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="Chro
 PLAYING = "(v => v.duration > 0 && v.currentTime > 0)(document.querySelector('video'))"
 
 
+@pytest.mark.slow
 def test_the_video_of_a_report_plays(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("papermill")
     playwright = pytest.importorskip("playwright.sync_api")

@@ -49,6 +49,7 @@ def test_keys_in_memory_are_not_recorded_and_only_their_owner_can_read_them(clus
     assert not keys.exists(), "the keys are deleted when the job ends"
 
 
+@pytest.mark.slow
 def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2))
     wait_until(lambda: run.state == "running", 60)

@@ -154,6 +154,7 @@ def test_the_traceback_of_the_rank_that_failed_reaches_the_kernel(slurm: Any, cl
     assert len(run.jobs) == 1, "a training that fails by itself is not restarted"
 
 
+@pytest.mark.slow
 def test_a_hanging_rank_is_reported_with_its_stack(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(hang_after_s=20.0), agent={"hang_at": 3})
     with pytest.raises(rlnb.RunError, match=r"nothing was logged for 20 s: a rank hangs"):
@@ -166,6 +167,7 @@ def test_a_hanging_rank_is_reported_with_its_stack(slurm: Any, clean: Path) -> N
     assert len(run.jobs) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_host_ends_its_agents_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()), iterations=25)
     psutil.Process(run.jobs[-1].handle["pid"]).kill()
@@ -186,6 +188,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KERNEL, str(clean)], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
@@ -210,6 +213,7 @@ def scancel(run: rlnb.Run) -> None:
     subprocess.run(["scancel", *json.loads(run.jobs[-1].folder.submitted.read_text())["jobs"]], check=True)
 
 
+@pytest.mark.slow
 def test_a_preempted_training_continues_from_its_last_checkpoint(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150), iterations=25)
     more_important = ["sbatch", "-p", "first", "--nodes=4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2"]

@@ -24,7 +24,8 @@ def two_nodes(**settings: Any) -> Any:
 
 
 def scontrol(*argv: str) -> None:
-    subprocess.run(["scontrol", *argv], check=True, capture_output=True)
+    done = subprocess.run(["scontrol", *argv], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture

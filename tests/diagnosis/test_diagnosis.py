@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
 from rlnb.diagnosis.curves import Curve
@@ -58,6 +61,26 @@ def test_symptoms_are_shown_where_the_run_is(root: Path, monkeypatch: pytest.Mon
     page = found._repr_html_()
     assert "reward &lt;b&gt;fell&lt;/b&gt;" in page
     assert f"{run.id}: 2 symptoms in {LEAST} logged iterations" in page
+
+
+def test_no_rule_judges_a_metric_whose_meaning_the_library_defines(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trained(LEAST)
+    echo = plugins.library("echo")
+    curves: list[str] = []
+
+    def find(judged: Mapping[str, Curve]) -> tuple[Symptom, ...]:
+        curves[:] = judged
+        return ()
+
+    monkeypatch.setattr(diagnosis, "find", find)
+    run.diagnose()
+    assert {"reward", "fps", echo.metrics["fps"]} <= {*curves}
+    own = dataclasses.replace(echo, metric_names={"fps": "films per second"})
+    monkeypatch.setattr(plugins, "libraries", lambda: {"echo": own})
+    run.diagnose()
+    assert "reward" in curves
+    assert not {"fps", echo.metrics["fps"]} & {*curves}
+    assert diagnosis.own_metrics(None) == frozenset()
 
 
 def test_contacts_that_the_solver_drops_are_a_symptom_from_the_first_iteration_on(root: Path) -> None:

@@ -81,6 +81,7 @@ def test_a_connection_that_is_not_over_loopback_is_accepted() -> None:
         each.close()
 
 
+@pytest.mark.slow
 @as_root
 def test_tensorboard_answers_its_own_user_and_no_other(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3, warm=False).wait(60)

@@ -63,6 +63,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "SILENT_AFTER_S", 3.0)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_dies_in_resume_leaves_a_run_that_can_be_resumed(root: Path, patient: None) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=10).wait(WAIT_S)
     for at in range(1, 100):

@@ -108,6 +108,7 @@ def test_closing_ends_the_job_there_and_the_connection(living: SimulatorProcess,
     assert not living.job.folder.key.exists()
 
 
+@pytest.mark.slow
 def test_without_the_connection_the_job_ends_and_the_next_request_starts_another(
     living: SimulatorProcess, door: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_kernel_that_requests_nothing_is_heard(door: Any, tmp_path: Path, monk
     until_gone(job.folder.path, WAIT_S)
 
 
+@pytest.mark.slow
 def test_a_connection_that_hangs_is_given_up(
     living: SimulatorProcess, door: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_no_process_survives_even_if_detached_and_ignoring_sigterm() -> None:
     assert float(seconds) > 0.3, "SIGKILL comes after the grace"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process for another user")
 def test_a_process_that_cannot_be_killed_does_not_keep_the_agent_from_its_end() -> None:
     """A process of another user, such as one below sudo, gets no signal."""

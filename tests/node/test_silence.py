@@ -73,6 +73,7 @@ def stand_in(folder: Path, text: str) -> str:
     return f"{sys.executable} {folder / 'worker.py'}"
 
 
+@pytest.mark.slow
 def test_a_training_that_hangs_at_its_start_logs_its_stacks_and_frees_the_queue(
     root: Path, tmp_path: Path, soon: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,13 +75,8 @@ def write_settings(path: Path) -> None:
     Args:
         path: File to write. CONTAINERS_CONF names it.
     """
-    folders = {
-        REPOSITORY,
-        Path(sys.prefix),
-        Path(sys.base_prefix),
-        *map(Path, os.environ.get("PYTHONPATH", "").split(":")),
-    }
-    folders |= {Path(entry) for entry in sys.path if entry}
+    entries = filter(None, [*os.environ.get("PYTHONPATH", "").split(":"), *sys.path])
+    folders = {REPOSITORY, Path(sys.prefix), Path(sys.base_prefix), *map(Path, entries)}
     volumes = [f"{folder}:{folder}:ro" for folder in sorted(folders) if _outermost(folder, folders)]
     env = [f"PATH={Path(sys.prefix, 'bin')}:/usr/bin:/bin", f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}"]
     path.write_text(

@@ -167,6 +167,7 @@ def test_another_version_is_refused_with_both_names(living: SimulatorProcess) ->
     assert f"The kernel has rlnb 0.0.1, and the node {socket.gethostname()} has rlnb" in answer["hangs"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_crashes_is_reported_and_the_job_goes_on(own: SimulatorProcess) -> None:
     assert own.job is not None
     with pytest.raises(rlnb.WorkerError, match="The living simulator ended") as raised:
@@ -320,6 +321,7 @@ def test_the_end_of_the_walltime_is_named_however_far_the_job_has_come(root: Pat
     far.shut_down()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_a_minute_after_the_kernel_was_killed(root: Path, tmp_path: Path) -> None:
     job_dir = killed_kernels_job("Node()", interpreter(tmp_path), root)
     assert until_gone(job_dir, 60.0) < 60.0

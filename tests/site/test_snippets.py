@@ -45,6 +45,8 @@ ON_A_CPU = {
     r'gpus_per_node=1, walltime="02:00:00", python="/shared[^"]*"': 'walltime="00:10:00"',
     r'rlnb\.options\.python = "/shared.*': "",
     r"launcher=gpu\)": 'launcher=gpu, device="cpu", max_iterations=3)',
+    r'"Isaac-Ant-Direct",\s+space=': '"Isaac-Ant-Direct", num_envs=4, space=',
+    r'"Isaac-Cartpole-Direct", warm=True': '"Isaac-Cartpole-Direct", num_envs=4, warm=True',
     r"gpus=\[1, 2, 4, 8, 16\]": "gpus=[1, 2]",
     r"nodes=(\d), nproc_per_node=8\)\)": r'nodes=\1, nproc_per_node=1), device="cpu", max_iterations=3)',
     r"run\.watch\(\)  # queued": "start_pods(run)\nrun.watch()  # queued",

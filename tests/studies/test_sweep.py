@@ -87,6 +87,7 @@ def test_several_trials_run_at_once(root):
     end(sweep)
 
 
+@pytest.mark.slow
 def test_after_a_kill_of_the_kernel_the_same_call_continues(root):
     arguments = "'Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=3, name='on'"
     slow = "max_iterations=60, agent={'iteration_s': 0.1}, pruner=optuna.pruners.NopPruner()"

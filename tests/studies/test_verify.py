@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rlnb
+from rlnb.hooks.registry import manager
 from rlnb.studies import verify
 from rlnb.studies.verify import _TIMED, Determinism, Synchronisation
 
@@ -53,6 +56,49 @@ def test_only_tags_that_measure_the_machine_are_left_out(tag: str, timed: bool) 
 
 def test_without_a_compared_tag_there_is_no_proof() -> None:
     assert not Determinism(tags=0, iterations=3, difference=None).deterministic
+
+
+FED = rlnb.Library(
+    name="fed", backend="fed:Fed", simulator=False, distributed=True, inputs={"data": rlnb.Input(kind="file")}
+)
+
+
+class Fed:
+    """A plugin with a library that needs a file."""
+
+    @staticmethod
+    @rlnb.hookimpl
+    def rlnb_libraries() -> list[rlnb.Library]:
+        return [FED]
+
+
+@pytest.fixture
+def fed() -> Iterator[None]:
+    rlnb.register(Fed, name="fed")
+    yield
+    manager().unregister(name="fed")
+
+
+class Created(Exception):
+    """A run would be created."""
+
+
+@pytest.mark.usefixtures("fed")
+def test_the_inputs_of_a_library_reach_its_ranks(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs: list[str] = []
+
+    def create_run(*_: object, **arguments: Any) -> None:
+        inputs.extend(arguments["inputs"])
+        raise Created
+
+    monkeypatch.setattr(verify, "create_run", create_run)
+    with pytest.raises(rlnb.CheckError, match="fed needs the input 'data'"):
+        rlnb.verify_sync("Echo", "fed")
+    path = tmp_path / "data.bin"
+    path.write_bytes(b"data")
+    with pytest.raises(Created):
+        rlnb.verify_sync("Echo", "fed", inputs={"data": path})
+    assert inputs == ["data"]
 
 
 SOUND = {

@@ -19,6 +19,7 @@ FIELDS = {
     "scene.replicate": ConfigField(type="bool", value=True),
     "viewer.eye": ConfigField(type="list", value=[1.0, 2.0]),
     "episode": ConfigField(type="any"),
+    "interval": ConfigField(type="str", value="auto"),
 }
 CARD = TaskCard(
     task="Demo",
@@ -47,6 +48,10 @@ def whats(problems: list[rlnb.Problem]) -> list[str]:
         ("viewer.eye", [1]),
         ("viewer.eye", (1, 2)),
         ("episode", object()),
+        ("episode", True),
+        ("interval", 80),
+        ("interval", 0.1),
+        ("interval", "auto"),
         ("sim.dt", None),
     ],
 )

@@ -48,7 +48,7 @@ class Fault(NamedTuple):
 
 
 FAULTS = {
-    "checkpoint-ignored": Fault("if ctx.checkpoint is not None:", "if False:", RESUMES, "starts at (iteration )?0"),
+    "checkpoint-ignored": Fault("if ctx.checkpoint is not None:", "if False:", RESUMES, "does not read ctx.checkpoint"),
     "weights-lost": Fault(
         'policy.load_state_dict(state["policy"])\n', "pass\n", RESUMES, "has not restored {'policy'.* Load these parts"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -14,8 +15,10 @@ from typing import Any
 
 import pytest
 
+import rlnb
 from rlnb.testing import LibraryConformance
-from rlnb.testing.training import TrainingConformance
+from rlnb.testing.libraries import EPISODES
+from rlnb.testing.training import TrainingConformance, longest_iteration_s
 
 TINY = Path(__file__).parent / "tiny"
 RESUMES = "test_a_killed_run_resumes_with_its_whole_state"
@@ -161,3 +164,33 @@ def test_a_metric_that_needs_longer_runs_is_named_with_all_its_causes() -> None:
     trained: Any = SimpleNamespace(metrics=SimpleNamespace(names=["fps"]))
     with pytest.raises(AssertionError, match=r"not logged in 6 iterations: .*set `iterations` higher if no episode"):
         Kit().test_every_metric_of_the_schema_is_logged(trained)
+
+
+def test_a_cancelled_training_may_finish_its_iteration() -> None:
+    assert longest_iteration_s([(0, 10.0, 1.0), (1, 12.5, 1.0), (2, 13.0, 1.0)]) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("samples", "sampled", "fault"),
+    [
+        (True, 2.0, ""),
+        (False, 1.0, ""),
+        (True, 1.0, r"set `samples = False` if the library's policies have no noise"),
+        (False, 2.0, r"Leave out `samples = False`"),
+    ],
+)
+def test_a_library_says_whether_its_policies_have_noise(samples: bool, sampled: float, fault: str) -> None:
+    def evaluation(*values: float) -> Any:
+        return SimpleNamespace(returns=list(values), lengths=[1] * len(values), episodes=EPISODES)
+
+    class Kit(LibraryConformance):
+        library = "rsl_rl"
+
+        @classmethod
+        def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.Evaluation:
+            returns: rlnb.Evaluation = evaluation(3.0 if "seed" in arguments else sampled)
+            return returns
+
+    Kit.samples = samples
+    with pytest.raises(AssertionError, match=fault) if fault else contextlib.nullcontext():
+        Kit().test_whole_episodes_are_evaluated(SimpleNamespace(), evaluation(1.0))  # type: ignore[arg-type]

@@ -30,13 +30,6 @@ CLONES = rlnb.Library(
     simulator=False,
     inputs={"demos": rlnb.Input(kind="rollouts"), "notes": rlnb.Input(kind="file", required=False)},
 )
-FOLDERS = rlnb.Library(
-    name="folders",
-    backend="folders:Folders",
-    checkpoint_glob="step_*",
-    checkpoint_pattern=r"step_(\d+)$",
-    checkpoint_is_folder=True,
-)
 STUDENT = rlnb.Library(
     name="student", backend="student:Student", inputs={"teacher": rlnb.Input(kind="policy", agent=DISTILS)}
 )

@@ -29,5 +29,5 @@ class TestRlGames(LibraryConformance):
 class TestRlGamesSac(LibraryConformance):
     library = "rl_games_sac"
     iterations = 12  # the time of an episode
-    agent = {"params.config.save_frequency": 2}
+    agent = {"params.config.save_frequency": 2, "params.config.num_updates_per_step": 1}
     unlogged = frozenset({"value_loss", "action_std"})

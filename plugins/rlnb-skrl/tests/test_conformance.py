@@ -31,10 +31,12 @@ class TestSkrlIppo(LibraryConformance):
 class TestSkrlSac(LibraryConformance):
     library = "skrl_sac"
     iterations = 12  # the time of an episode
+    agent = {"agent.gradient_steps": 1}
     unlogged = frozenset({"value_loss"})
 
 
 class TestSkrlTd3(LibraryConformance):
     library = "skrl_td3"
     iterations = 12  # the time of an episode
+    agent = {"agent.gradient_steps": 1}
     unlogged = frozenset({"value_loss", "entropy", "action_std"})

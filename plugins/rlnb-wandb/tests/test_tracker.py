@@ -96,6 +96,7 @@ def test_a_training_that_raises_is_a_failed_wandb_run(train: Train, wait_for_age
     assert curve(parts["history"], "reward") == logged(run, "reward")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
 def test_a_stopped_run_leaves_a_file_that_can_be_synced(train: Train, wait_for_agent: Wait, how: str) -> None:
     run = train("wandb-offline", max_iterations=10_000)

@@ -47,7 +47,8 @@ def origin_of(registered: Registered, library: Library, name: str | None = None)
         if key in _keys(registered):
             return AgentOrigin(kind="registered", name=key)
         # Libraries with the same agent key, such as skrl and skrl_jax, share their agent configs.
-        alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
+        others = plugins.libraries().values() if library.agent_key else ()
+        alike = [other.name for other in others if other.agent_key == library.agent_key]
         for candidate in (name,) if name else (library.agent_key, library.name, *alike):
             if candidate in registered.agents:
                 return AgentOrigin(kind="module", name=candidate)

@@ -172,7 +172,7 @@ class Context:
         """Write ``started.json`` and call the plugins' hook. Rank 0 only; the other ranks return at once.
 
         Raises:
-            RlnbError: The backend has ignored its checkpoint, or an iteration would have no steps or no frames.
+            RlnbError: The backend has ignored its checkpoint, or an iteration would have no steps, frames or envs.
         """
         self._first_iteration, self._horizon = first_iteration, horizon
         if self.rank != 0:
@@ -183,12 +183,18 @@ class Context:
                 f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
                 "Both must be positive: check the rollout's length in the agent config."
             )
-        self._check_frames(horizon, num_envs or self.num_envs, max_iterations)
+        num_envs = num_envs or self.num_envs
+        if num_envs < 1:
+            raise RlnbError(
+                f"ctx.started does not get num_envs, and {self._library.name} has no envs that rlnb could count. Pass "
+                "num_envs: the number of episodes, answers or other sequences that an iteration collects."
+            )
+        self._check_frames(horizon, num_envs, max_iterations)
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
             devices=self.devices or self._devices(),
             world_size=self.world_size,
-            num_envs=num_envs or self.num_envs,
+            num_envs=num_envs,
             horizon=horizon,
             frames_per_step=frames_per_step,
             time_s=time.time(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,9 +42,9 @@ def policy_of(
         raise RlnbError(f"The input {name!r} is no policy, but the file ctx.inputs[{name!r}].")
     teacher = from_json(Manifest, record, ignore_unknown=True)
     library, source = plugins.library(teacher.library), teacher.task.source
-    backend: Backend = plugins.new_backend(library)
     device = str(env.unwrapped.device)
-    with _same_random_numbers():
+    with _same_random_numbers(), _one_process():
+        backend: Backend = plugins.new_backend(library)
         _, _, agent_cfg = configured(
             teacher.task,
             library,
@@ -90,3 +91,16 @@ def _same_random_numbers() -> Iterator[None]:
         finally:
             random.setstate(state)
             np.random.set_state(numbers)
+
+
+@contextlib.contextmanager
+def _one_process() -> Iterator[None]:
+    """Hide the other ranks from a library, which makes its policy as in a process of its own.
+
+    RSL-RL, for example, would start a second process group for the runner of its policy.
+    """
+    ranks = {name: os.environ.pop(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(ranks)

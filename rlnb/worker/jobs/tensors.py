@@ -75,6 +75,7 @@ def vet_tensors(path: Path) -> None:
         RlnbError: The file is no complete ``.npz`` or ``.safetensors`` file, or holds Python objects.
         OSError: The file does not exist, or cannot be read.
     """
+    path.stat()  # a file that does not exist is not damaged
     fault = f"{path} is not complete, or no file of tensors."
     if not is_whole_file(path):
         raise RlnbError(fault)

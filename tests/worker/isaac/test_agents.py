@@ -57,6 +57,13 @@ def test_the_origin_of_a_config_is_known(
     assert result == (agents.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
 
 
+def test_libraries_without_an_agent_key_share_no_config(registered: Registered) -> None:
+    registered = dataclasses.replace(registered, agents={"echo": dict})
+    library = rlnb.Library(name="keyless", backend="m:Backend", default_agent="m:config")
+    assert plugins.library("echo").agent_key == ""
+    assert agents.origin_of(registered, library) == agents.AgentOrigin(kind="generic", name="m:config")
+
+
 @pytest.mark.parametrize("key", ["rl_games", "rl_games_cfg_entry_point"])
 def test_a_module_may_name_a_config_by_library_or_by_entry_point(registered: Registered, key: str) -> None:
     module = dataclasses.replace(registered, agents={key: dict})

@@ -23,7 +23,8 @@ def context_of(tmp_path: Path, world_size: int) -> Context:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=resources)
+    task = rlnb.Task(id="Echo", num_envs=1)
+    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
     return Context(RunDir(tmp_path), job, manifest, TrainOptions())
 
 
@@ -32,6 +33,14 @@ def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
     context.device = device
     context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
     return files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
+
+
+def test_a_number_of_envs_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    context = context_of(tmp_path, 1)
+    context.num_envs = 0
+    with pytest.raises(rlnb.RlnbError, match="does not get num_envs, and echo has no envs"):
+        context.started(horizon=4, frames_per_step=512.0, max_iterations=1)
+    context.started(horizon=4, frames_per_step=512.0, max_iterations=1, num_envs=128)
 
 
 @pytest.mark.parametrize(("horizon", "frames"), [(0, 16.0), (16, 0.0)])

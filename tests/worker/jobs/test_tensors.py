@@ -65,5 +65,10 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
         vet_companions(tmp_path / "model_4.pt", LIBRARY)
 
 
+def test_a_file_that_does_not_exist_is_no_damaged_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        rlnb.backend.read_tensors(tmp_path / "model_4.buffer.npz")
+
+
 def test_companions_that_do_not_exist_are_not_read(tmp_path: Path) -> None:
     vet_companions(tmp_path / "model_4.pt", LIBRARY)

@@ -118,7 +118,7 @@ def test_the_roles_of_a_library_without_a_simulator_decide_its_devices(
 
     def note(self: object, env: None, agent_cfg: object, ctx: TrainContext) -> None:
         devices.append(ctx.device)
-        ctx.started(horizon=1, frames_per_step=1.0, max_iterations=1)
+        ctx.started(horizon=1, frames_per_step=1.0, max_iterations=1, num_envs=1)
 
     monkeypatch.setattr(plugins.load(library.backend), "train", note)
     for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 3}.items():
