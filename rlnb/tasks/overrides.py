@@ -25,7 +25,7 @@ def check_task(task: Task, card: TaskCard) -> None:
 
 
 AUTO = "auto"
-"""Value in a config whose library works out the number, such as skrl's interval of checkpoints."""
+"""Value of a config that leaves a number to the library, such as skrl's interval between checkpoints."""
 _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),

@@ -133,7 +133,7 @@ class LibraryConformance(TrainingConformance):
             "A policy that samples has the returns of one that does not. Use `deterministic` in load_policy, or set "
             "`samples = False` if the library's policies have no noise."
             if self.samples
-            else "A policy without noise has other returns if it is to sample. Leave out `samples = False`."
+            else "The returns change with deterministic=False, although `samples = False`. Leave out `samples = False`."
         )
 
     @pytest.fixture(scope="class")
