@@ -112,12 +112,16 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: install lint test-extension ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
-	$(MAKE) test-kernels OTHER_PYTHONS=$(firstword $(OTHER_PYTHONS))
+# For parts that need nothing of each other. Each of them leaves cores idle at times.
+PARALLEL = $(MAKE) --jobs=3 --output-sync=target
+
+test: install ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
+	$(PARALLEL) lint test-extension test-kernels OTHER_PYTHONS=$(firstword $(OTHER_PYTHONS))
 	$(QUICK)
 	$(ISAACLAB)
 
-test-all: install $(VENV)/.installed-slow lint test-kernels test-trackers test-extension test-pages ## run make test plus the slow tests (< 90 minutes)
+test-all: install $(VENV)/.installed-slow ## run make test plus the slow tests (< 90 minutes)
+	$(PARALLEL) lint test-extension test-kernels test-trackers test-pages
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)

@@ -175,7 +175,7 @@ class TrackerConformance:
     def test_without_a_server_nothing_leaves_the_machine(self, requests: list[str]) -> None:
         """The tracker sends no request, not even telemetry."""
         pytest.importorskip(self.package)
-        run = train_echo(self.tag, max_iterations=100).wait(WAIT_S)
+        run = train_echo(self.tag, max_iterations=100, agent={"iteration_s": 0.1}).wait(WAIT_S)
         wait_for_agent(run)
         assert "no longer follows" not in run.logs(200)
         assert requests == []

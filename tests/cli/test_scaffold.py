@@ -251,13 +251,14 @@ def uv(*argv: str) -> None:
 
 
 def run_its_tests(
-    kind: str, tmp_path: Path, change: Callable[[Path], None] | None = None
+    kind: str, tmp_path: Path, *options: str, change: Callable[[Path], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Make a plugin, install it into a separate folder, and run its tests with that folder and this environment.
 
     Args:
         kind: Kind of the plugin.
         tmp_path: Folder for the plugin.
+        *options: Further options for pytest.
         change: ``function(folder)`` that changes the new package.
     """
     before = sorted(dist.name for dist in importlib.metadata.distributions())
@@ -269,7 +270,7 @@ def run_its_tests(
     assert sorted(dist.name for dist in importlib.metadata.distributions()) == before
     environment = {**os.environ, "PYTHONPATH": str(site), "RLNB_ROOT": str(tmp_path / "rlnb-runs")}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:dash", "-p", "no:cacheprovider", str(folder)],
+        [sys.executable, "-m", "pytest", "-p", "no:dash", "-p", "no:cacheprovider", *options, str(folder)],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -310,10 +311,14 @@ def test_a_launcher_that_reports_every_job_as_alive_fails_its_tests(tmp_path: Pa
         text = path.read_text()
         assert text.count("return False") == 1
         path.write_text(text.replace("return False", "return True").replace("agent.create_time() ==", "True or"))
+        tests = next((folder / "tests").glob("test_*.py"))
+        tests.write_text(tests.read_text().replace("    cut_short =", "    lost_s = 15.0\n    cut_short ="))
 
-    done = run_its_tests("launcher", tmp_path, break_it)
+    test = "test_a_run_with_killed_agents_is_lost_and_leaves_no_process"
+    done = run_its_tests("launcher", tmp_path, "-k", test, change=break_it)
     assert done.returncode == 1
-    assert "test_a_run_with_killed_agents_is_lost" in done.stdout
+    assert f"::{test}" in done.stdout
+    assert "1 failed" in done.stdout
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,12 +41,17 @@ def free_port(number: int) -> int:
     raise RuntimeError("Every port for a Slurm is taken. `pgrep -a slurm` lists the daemons.")
 
 
+def _slurm_folder() -> Path:
+    """Return the folder of this test process's Slurm."""
+    return Path(f"/tmp/rlnb-slurm-{os.getpid()}")
+
+
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Any]:
     """Provide a Slurm of four nodes, one Slurm for each test process."""
     rig = module_of("slurm", "Slurm")
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    with running(rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=free_port(number))) as cluster:
+    with running(rig.Slurm(_slurm_folder(), NODES, port=free_port(number))) as cluster:
         yield cluster
 
 
@@ -91,3 +97,6 @@ def clean(root: Path) -> Iterator[Path]:
     for run in rlnb.runs():
         run.cancel()
     wait_until(lambda: not any(processes(run) for run in rlnb.runs()), LEAVE_S)
+    # A further job that a failed test has left in the queue would take the nodes of the next test.
+    if os.environ.get("SLURM_CONF", "").startswith(f"{_slurm_folder()}/"):
+        subprocess.run(["scancel", "--me"], check=True, timeout=60)
