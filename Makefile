@@ -10,9 +10,9 @@ EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
 # Needed only where JupyterLab's server runs.
 WITH_PAGES := --editable '$(EXTENSION)[test]'
 PYTEST := $(BIN)/python -m pytest
-# Three tests run at once, since most of them wait. Tests with a simulator run one file, or class, per core on one thread
+# Four tests run at once, since many of them wait, and neighbours stay together, since they share fixtures. Tests with a simulator run one file, or class, per core on one thread
 # each: torch's threads spin while they wait for each other, so two simulators with many threads slow each other down.
-QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
+QUICK := $(PYTEST) -n 4 --dist worksteal -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages. The other
