@@ -10,8 +10,9 @@ EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
 # Needed only where JupyterLab's server runs.
 WITH_PAGES := --editable '$(EXTENSION)[test]'
 PYTEST := $(BIN)/python -m pytest
-# Four tests run at once, since many of them wait, and neighbours stay together, since they share fixtures. Tests with a simulator run one file, or class, per core on one thread
-# each: torch's threads spin while they wait for each other, so two simulators with many threads slow each other down.
+# Four tests run at once, since many of them wait, and neighbours stay together, since they share fixtures. Tests with a
+# simulator run one file, or class, per core on one thread each: torch's threads spin while they wait for each other, so
+# two simulators with many threads slow each other down.
 QUICK := $(PYTEST) -n 4 --dist worksteal -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
@@ -113,15 +114,17 @@ lint: install
 	$(BIN)/mypy
 
 # For parts that need nothing of each other. Each of them leaves cores idle at times.
-PARALLEL = $(MAKE) --jobs=3 --output-sync=target
+PARALLEL = $(MAKE) --jobs=2 --output-sync=target
 
 test: install ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
-	$(PARALLEL) lint test-extension test-kernels OTHER_PYTHONS=$(firstword $(OTHER_PYTHONS))
+	$(PARALLEL) lint test-kernels OTHER_PYTHONS=$(firstword $(OTHER_PYTHONS))
+	$(MAKE) test-extension
 	$(QUICK)
 	$(ISAACLAB)
 
 test-all: install $(VENV)/.installed-slow ## run make test plus the slow tests (< 90 minutes)
-	$(PARALLEL) lint test-extension test-kernels test-trackers test-pages
+	$(PARALLEL) lint test-kernels test-trackers
+	$(MAKE) test-extension test-pages
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)

@@ -120,8 +120,9 @@ def test_a_warning_about_an_odd_run_is_logged_once(
     looking = Watcher([root], Pages())
     for _ in range(3):
         looking._look()
-    assert len(caplog.messages) == 1
-    assert "an unforeseen kind of error" in caplog.text
+    # The watcher of an earlier test may still end its look.
+    (message,) = (message for message in caplog.messages if str(root) in message)
+    assert "an unforeseen kind of error" in message
 
 
 @pytest.mark.parametrize(("record", "listed"), [("manifest.json", 1), ("jobs/0-train/result.json", 2)])
