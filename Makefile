@@ -113,7 +113,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# For parts that need nothing of each other. Each of them leaves cores idle at times.
+# For parts that do not depend on each other, and that leave a core idle at times.
 PARALLEL = $(MAKE) --jobs=2 --output-sync=target
 
 test: install ## run everything that must pass before a change lands (< 20 minutes on 2 cores)

@@ -133,7 +133,7 @@ class _Watch:
         self._thread = threading.get_ident()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name in HEAVY and threading.get_ident() == self._thread:
+        if name in HEAVY and name not in self.names and threading.get_ident() == self._thread:
             self.names.append(name)
 
 

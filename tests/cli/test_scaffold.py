@@ -311,8 +311,10 @@ def test_a_launcher_that_reports_every_job_as_alive_fails_its_tests(tmp_path: Pa
         text = path.read_text()
         assert text.count("return False") == 1
         path.write_text(text.replace("return False", "return True").replace("agent.create_time() ==", "True or"))
-        tests = next((folder / "tests").glob("test_*.py"))
-        tests.write_text(tests.read_text().replace("    cut_short =", "    lost_s = 15.0\n    cut_short ="))
+        (path,) = (folder / "tests").glob("test_*.py")
+        text = path.read_text()
+        assert text.count("    cut_short =") == 1
+        path.write_text(text.replace("    cut_short =", "    lost_s = 15.0\n    cut_short ="))
 
     test = "test_a_run_with_killed_agents_is_lost_and_leaves_no_process"
     done = run_its_tests("launcher", tmp_path, "-k", test, change=break_it)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import threading
 import types
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,26 @@ def test_the_heavy_imports_of_other_threads_do_not_count(tmp_path: Path, monkeyp
     assert "weighty" in sys.modules
     assert names == []
     assert not any(isinstance(finder, plugins._Watch) for finder in sys.meta_path)
+
+
+def test_a_heavy_import_that_another_finder_searches_again_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Again:
+        """Asks all other finders, as the finder of a living simulator does."""
+
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+            specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+            return next(filter(None, specs), None)
+
+    (tmp_path / "massive.py").write_text("")
+    monkeypatch.delitem(sys.modules, "massive", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(plugins, "HEAVY", ("massive",))
+    monkeypatch.setattr(sys, "meta_path", [Again(), *sys.meta_path])
+    with heavy_imports() as names:
+        importlib.import_module("massive")
+    assert names == ["massive"]
 
 
 def test_a_print_at_import_goes_to_stderr(

@@ -38,8 +38,7 @@ def run(tmp_path: Path) -> RunDir:
     run = RunDir(tmp_path / "run")
     run.path.mkdir()
     files.write_once(run.manifest, Manifest(run_id="run", created="", task=Task(id="T"), library="any"))
-    records = {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))}
-    order(run.next_job("train", lambda name: records))
+    order(run.next_job("train", lambda _: {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))}))
     return run
 
 
