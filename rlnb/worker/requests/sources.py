@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -29,6 +30,8 @@ class Sources:
         """File of each module, by name; an empty string for a module that cannot change."""
         self._stamps: dict[str, str] = {}
         self._at_import: dict[str, str] = {}
+        self._searches: set[tuple[int, str]] = set()
+        """Thread and module of each search that goes on."""
 
     def watch(self) -> Sources:
         """Note each file from now on as its import begins, so that an edit after that is seen."""
@@ -37,6 +40,16 @@ class Sources:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Let the other finders find a module, and note the stamp of its file (see :data:`sys.meta_path`)."""
+        search = (threading.get_ident(), name)
+        if search in self._searches:  # another finder that searches through all of them
+            return None
+        self._searches.add(search)
+        try:
+            return self._search(name, path, target)
+        finally:
+            self._searches.remove(search)
+
+    def _search(self, name: str, path: Any, target: Any) -> ModuleSpec | None:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             if not isinstance(finder, Sources) and find is not None and (spec := find(name, path, target)) is not None:

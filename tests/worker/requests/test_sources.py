@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,27 @@ def test_a_module_that_does_not_exist_is_not_found_as_before(monkeypatch: pytest
     with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_module_of_mine'"):
         importlib.import_module("no_such_module_of_mine")
     assert importlib.import_module("json.tool").__name__ == "json.tool"
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_two_finders_that_search_through_all_others_do_not_recurse(
+    package: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    class Again:
+        """Searches through all other finders, as the finder of another library may."""
+
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+            specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+            return next(filter(None, specs), None)
+
+    finders: list[Any] = [*sys.meta_path]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    sources = Sources().watch()
+    finders.insert(0 if place == "before" else 1, Again())
+    importlib.import_module(f"{PACKAGE}.tasks")
+    edit(package / "rewards.py")
+    with pytest.raises(FreshProcessError, match=r"rewards\.py was edited"):
+        sources.refuse_edited()
 
 
 def test_a_file_that_is_edited_before_its_import_is_no_edit(package: Path) -> None:
