@@ -100,12 +100,13 @@ class NoSimulatorConformance(TrainingConformance):
             with pytest.raises(rlnb.CheckError, match="one process"):
                 self.train(1, nproc_per_node=2)
             return
-        run = self.train(self.iterations, nproc_per_node=2).wait(timeout_s=START_S)
+        count = max(2, self.nproc_per_node)
+        run = self.train(self.iterations, nproc_per_node=count).wait(timeout_s=START_S)
         assert run.started is not None
-        assert run.started.devices == ("cpu", "cpu")
+        assert run.started.devices == ("cpu",) * count
         self.assert_axes(run)
         if (ranks := ranks_of(run.result)) is not None and not self.registered().roles:
-            assert not (faults := [*differences_of(ranks, 2)]), " ".join(faults)
+            assert not (faults := [*differences_of(ranks, count)]), " ".join(faults)
 
     # -- use of a policy
 

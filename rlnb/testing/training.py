@@ -61,6 +61,8 @@ class TrainingConformance:
     """Agent config values by dotted path, e.g. to write checkpoints often."""
     unlogged: frozenset[str] = frozenset()
     """Metric names that the library does not log, e.g. a loss of another algorithm."""
+    nproc_per_node: int = 1
+    """Ranks of each run, for a library whose ranks have roles. The ranks are compared if one of the roles has two."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -89,8 +91,12 @@ class TrainingConformance:
     @classmethod
     def train(cls, iterations: int, **arguments: Any) -> rlnb.Run:
         """Start a run; ``arguments`` are passed on to :func:`rlnb.train`."""
-        arguments = {"agent": dict(cls.agent), "inputs": cls.training_inputs() or None, **arguments}
-        return rlnb.train(cls.task, library=cls.library, max_iterations=iterations, **arguments)
+        usual = {
+            "agent": dict(cls.agent),
+            "inputs": cls.training_inputs() or None,
+            "nproc_per_node": cls.nproc_per_node,
+        }
+        return rlnb.train(cls.task, library=cls.library, max_iterations=iterations, **{**usual, **arguments})
 
     @pytest.fixture(scope="class")
     @classmethod

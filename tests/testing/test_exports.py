@@ -98,6 +98,20 @@ def test_an_export_that_acts_differently_is_found(tmp_path: Path, name: str, exp
         assert_exported(name, path, {"obs": observations()}, expected_of(Actor().eval()), ENDED)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_large_actions_may_differ_in_their_last_bits(tmp_path: Path, name: str) -> None:
+    class Large(Actor):
+        def forward(self, obs: Any, *state: Any) -> Any:
+            return 100.0 * super().forward(obs)
+
+    actor = Large().eval()
+    path = export_module(actor, torch.zeros(2, 4), tmp_path, [name])[name]
+    actions = expected_of(actor)
+    assert_exported(name, path, {"obs": observations()}, actions * np.float32(1.000005), ENDED)
+    with pytest.raises(AssertionError, match=EVAL_MODE):
+        assert_exported(name, path, {"obs": observations()}, actions * np.float32(1.00005), ENDED)
+
+
 def acts_in_order(resets: bool = True) -> np.ndarray:
     """Return the actions of the recurrent policy, whose state is cleared where an episode ends."""
     actor, state, rows = Recurrent().eval(), torch.zeros(1, ENVS, 4), []

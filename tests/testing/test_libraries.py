@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -26,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
 ]
 
+RANKS = "test_ranks_learn_as_one"
 RESUMES = "test_a_killed_run_resumes_with_its_whole_state"
 
 
@@ -61,7 +63,7 @@ FAULTS = {
     "not-synchronised": Fault(
         "dist.all_reduce(parameter.grad)",
         "pass",
-        "test_ranks_learn_as_one",
+        RANKS,
         "different parameters. .* average the grad",
     ),
     "fresh-policy": Fault(
@@ -118,6 +120,24 @@ class TestTwoGroups(Conformance):
     def inputs(self, observations):
         return {{"obs": observations["policy"], "critic": observations["critic"]}}
 """
+LEARNER = Path(__file__).parents[2] / "docs" / "examples" / "rlnb-actor-learner" / "src" / "rlnb_actor_learner"
+ROLES = """
+
+class TestActorLearner(Conformance):
+    library = "actor_learner"
+    nproc_per_node = 3
+    resume_iterations = 60
+    lost = frozenset({"random state of ranks 1 to 2"})
+
+    def test_a_part_that_is_not_lost_is_named(self, root):
+        self.lost = self.lost | {"model"}
+        run = next(run for run in rlnb.runs() if run.started and run.started.restored)
+        with pytest.raises(AssertionError, match="`lost` lists model, which the resumed training has not lost"):
+            self.assert_restored(run)
+        self.lost = frozenset()
+        with pytest.raises(AssertionError, match="has not restored {'random state .* or list in `lost`"):
+            self.assert_restored(run)
+"""
 KIT = """
 import pytest
 
@@ -161,7 +181,11 @@ def plant(name: str, changes: Mapping[str, str], folder: Path) -> None:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     backend.write_text(text)
-    site = folder / "site"
+    install(name, source, folder / "site")
+
+
+def install(name: str, source: Path, site: Path) -> None:
+    """Install the package in a folder of sources as its ``pyproject.toml`` does."""
     source.rename(site / source.name)
     info = site / f"{source.name}-1.0.dist-info"
     info.mkdir()
@@ -192,10 +216,11 @@ def run_kit(folder: Path, classes: str, *tests: str) -> dict[str, str]:
         text=True,
     )
     assert done.returncode in (0, 1), done.stdout[-8000:] + done.stderr[-2000:]
-    return {
-        case.attrib["classname"].rpartition(".Test")[2]: " ".join("".join(case.itertext()).split())
-        for case in ET.parse(folder / "kit.xml").iter("testcase")
-    }
+    said: dict[str, str] = {}
+    for case in ET.parse(folder / "kit.xml").iter("testcase"):
+        name = case.attrib["classname"].rpartition(".Test")[2]
+        said[name] = said.get(name, "") + " ".join("".join(case.itertext()).split())
+    return said
 
 
 def test_each_planted_fault_is_found_and_named_with_its_fix(tmp_path: Path) -> None:
@@ -219,3 +244,11 @@ def test_the_exports_of_a_policy_that_reads_two_groups_of_observations_pass(tmp_
     plant("two-groups", GROUPS, tmp_path)
     test = "TestTwoGroups::test_exports_give_the_actions_of_the_policy"
     assert run_kit(tmp_path, TWO_GROUPS.format(task=TASK), test) == {"TwoGroups": ""}
+
+
+def test_a_library_with_a_learner_and_actors_passes(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    shutil.copytree(LEARNER, tmp_path / LEARNER.name)
+    install("actor-learner", tmp_path / LEARNER.name, tmp_path / "site")
+    names = (RESUMES, "test_a_part_that_is_not_lost_is_named", "test_the_env_has_the_requested_size", RANKS)
+    assert run_kit(tmp_path, ROLES, *[f"TestActorLearner::{name}" for name in names]) == {"ActorLearner": ""}
