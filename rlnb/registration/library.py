@@ -14,12 +14,12 @@ STEM = "{stem}"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
-    """A run or a file that a library needs besides the task, such as the teacher of a distillation."""
+    """A run, a file or a folder that a library needs besides the task, such as the teacher of a distillation."""
 
-    kind: Literal["policy", "rollouts", "file"]
+    kind: Literal["policy", "rollouts", "file", "folder"]
     """``"policy"`` for a checkpoint of a run of any library, which :meth:`rlnb.backend.TrainContext.policy` loads;
     ``"rollouts"`` for recorded observations and actions, as in :attr:`rlnb.Evaluation.rollout`; ``"file"`` for any
-    other file."""
+    other file; ``"folder"`` for a folder with files, such as a base model."""
     required: bool = True
     """Whether a training needs the input."""
     agent: Mapping[str, Json] = field(default_factory=dict)

@@ -40,3 +40,13 @@ def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) 
             continue
     if waiting or folders > MOST_FOLDERS:
         warn_once(f"{folder} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files. The rest is not read.")
+
+
+def is_small(folder: Path) -> bool:
+    """Return whether :func:`files_below` yields all files below a folder."""
+    folders = count = 0
+    for _, _, names in os.walk(folder):
+        folders, count = folders + 1, count + len(names)
+        if folders > MOST_FOLDERS or count > MOST_FILES:
+            return False
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from rlnb.registration.library import Input, Library
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.storage import files
+from rlnb.storage.walk import MOST_FILES, MOST_FOLDERS, is_small
 from rlnb.tasks.card import MULTI_AGENT, TaskCard
 
 if TYPE_CHECKING:
@@ -27,9 +29,14 @@ if TYPE_CHECKING:
     from rlnb.training.lookup import Lookup
     from rlnb.training.request import TrainRequest
 
-KINDS = {"policy": "a policy", "rollouts": "recorded rollouts", "file": "a file"}
+KINDS = {"policy": "a policy", "rollouts": "recorded rollouts", "file": "a file", "folder": "a folder"}
 """Each kind of input in words."""
-EXAMPLES = {"policy": "run", "rollouts": "run.evaluate(record=10_000).rollout", "file": '"path/of/file"'}
+EXAMPLES = {
+    "policy": "run",
+    "rollouts": "run.evaluate(record=10_000).rollout",
+    "file": '"path/of/file"',
+    "folder": '"path/of/folder"',
+}
 """A value for each kind of input, as text."""
 
 
@@ -38,7 +45,7 @@ class InputFile:
     """An input of a training, found on disk."""
 
     file: Path
-    """The file, or the folder of a checkpoint."""
+    """The file, or the folder."""
     origin: str
     """Its origin, as in :attr:`rlnb.Manifest.inputs`."""
     policy_of: RunRecord | None = None
@@ -120,10 +127,11 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
     if not isinstance(value, Run | str | Path):
         raise RlnbError(f"{subject}, {value!r}, is neither a run nor a file. Use {EXAMPLES[spec.kind]}.")
     record: RunRecord | None
-    below = [Path(value), root.runs / value] if not isinstance(value, Run) else []
-    file = next((path.absolute() for path in below if files.there(path) and _is_input(path.absolute())), None)
+    places = [value, root.runs / value] if not isinstance(value, Run) else []
+    below = [Path(os.path.abspath(path)) for path in places]  # the copy of a folder ".." needs a name
+    file = next((path for path in below if files.there(path) and _is_input(path, spec.kind)), None)
     if file is None:
-        run = _run(subject, value)
+        run = _run(subject, value, spec.kind)
         if spec.kind != "policy":
             raise RlnbError(f"{subject} is {KINDS[spec.kind]}, and not a run. Use {EXAMPLES[spec.kind]}.")
         record, file = run.record, newest_of(run, subject)
@@ -154,17 +162,33 @@ def newest_of(run: Run, subject: str) -> Path:
     return newest
 
 
-def _is_input(path: Path) -> bool:
-    """Return whether a path is a file, or the folder of a checkpoint."""
-    return path.is_file() or ((record := run_of(path)) is not None and path in record.checkpoints)
+def _is_input(path: Path, kind: str) -> bool:
+    """Return whether a path is a file, or the folder of a checkpoint; for the kind ``"folder"``, a folder.
+
+    Raises:
+        RlnbError: The folder has too many files for a copy.
+    """
+    record = run_of(path)
+    if kind != "folder":
+        return path.is_file() or (record is not None and path in record.checkpoints)
+    if not path.is_dir() or (record is not None and path == record.path):
+        return False
+    if not is_small(path):
+        raise RlnbError(
+            f"{path} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files, which are too many for an input. "
+            "Use a smaller folder."
+        )
+    return True
 
 
-def _run(subject: str, value: Run | str | Path) -> Run:
+def _run(subject: str, value: Run | str | Path, kind: str) -> Run:
     if isinstance(value, Run):
         return value
     try:
         return get_run(str(value))
     except NotFoundError as exc:
+        if kind == "folder":
+            raise NotFoundError(f"{subject}, {str(value)!r}, is not a folder. Use {EXAMPLES[kind]}.") from exc
         raise NotFoundError(f"{subject}, {str(value)!r}, is neither a file nor a run. {exc}") from exc
 
 

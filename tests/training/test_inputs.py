@@ -15,7 +15,7 @@ from rlnb.hooks.registry import manager
 from rlnb.records import owner
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
-from rlnb.storage import files
+from rlnb.storage import files, walk
 from rlnb.storage.serial import from_json
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import lookup
@@ -30,6 +30,7 @@ CLONES = rlnb.Library(
     simulator=False,
     inputs={"demos": rlnb.Input(kind="rollouts"), "notes": rlnb.Input(kind="file", required=False)},
 )
+TUNES = rlnb.Library(name="tunes", backend="tunes:Tunes", simulator=False, inputs={"base": rlnb.Input(kind="folder")})
 STUDENT = rlnb.Library(
     name="student", backend="student:Student", inputs={"teacher": rlnb.Input(kind="policy", agent=DISTILS)}
 )
@@ -49,7 +50,7 @@ class Libraries:
     @staticmethod
     @rlnb.hookimpl
     def rlnb_libraries() -> list[rlnb.Library]:
-        return [CLONES, STUDENT, FOLDERS]
+        return [CLONES, STUDENT, FOLDERS, TUNES]
 
 
 class Keeps(rlnb.LocalLauncher):
@@ -243,6 +244,47 @@ def test_a_checkpoint_that_is_a_folder_is_copied_with_all_its_files(root: Path, 
     (step / "nested" / "weights.json").write_text("{")
     (text,) = texts(plan_of("student", inputs={"teacher": step}))
     assert "is not a complete checkpoint: it is torn." in text
+
+
+def test_a_folder_is_copied_with_all_its_files(
+    root: Path, tmp_path: Path, distils: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "base-model"
+    (base / "nested").mkdir(parents=True)
+    (base / "nested" / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "blob").write_text("{}")
+    (base / "config.json").symlink_to(tmp_path / "blob")  # as in the cache of Hugging Face
+    (base / "missing").mkdir()
+    monkeypatch.chdir(base / "missing")
+    for value in (base, "..", "../../base-model/"):
+        plan = plan_of("tunes", inputs={"base": value})
+        assert texts(plan) == []
+        assert plan.manifest.inputs == {"base": str(base)}
+    new = create_run(options.folders, plan.manifest, Keeps(), plan.options, inputs=plan.inputs, warm=False)
+    copy = new.record.folder.input("base", new.manifest.inputs["base"])
+    assert copy.name == "base-model"
+    assert (copy / "nested" / "model.safetensors").read_bytes() == b"weights"
+    assert (copy / "config.json").read_text() == "{}"
+    assert not (copy / "config.json").is_symlink()
+
+
+def test_an_unsuitable_folder_is_a_problem(
+    root: Path, tmp_path: Path, distils: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.pt"
+    file.touch()
+    for value in (file, tmp_path / "absent"):
+        (text,) = texts(plan_of("tunes", inputs={"base": value}))
+        assert text.strip() == f"The input 'base', {str(value)!r}, is not a folder. Use \"path/of/folder\"."
+    teacher(root)
+    for value in ("a-teacher", root / "runs" / "a-teacher"):
+        (text,) = texts(plan_of("tunes", inputs={"base": value}))
+        assert text.strip() == "The input 'base' is a folder, and not a run. Use \"path/of/folder\"."
+    (text,) = texts(plan_of("clones", inputs={"demos": tmp_path}))
+    assert text.startswith(f"The input 'demos', {str(tmp_path)!r}, is neither a file nor a run.")
+    monkeypatch.setattr(walk, "MOST_FILES", 0)
+    (text,) = texts(plan_of("tunes", inputs={"base": tmp_path}))
+    assert "files, which are too many for an input. Use a smaller folder." in text
 
 
 def test_the_origin_of_an_input_is_an_input(root: Path, tmp_path: Path, distils: None) -> None:

@@ -39,7 +39,7 @@ def policy_of(
     origin, folder = manifest.inputs[name], run.input_run(name)
     record = files.read_json(folder.manifest)
     if record is None:
-        raise RlnbError(f"The input {name!r} is no policy, but the file ctx.inputs[{name!r}].")
+        raise RlnbError(f"The input {name!r} is no policy, but a file or folder, ctx.inputs[{name!r}].")
     teacher = from_json(Manifest, record, ignore_unknown=True)
     library, source = plugins.library(teacher.library), teacher.task.source
     device = str(env.unwrapped.device)
