@@ -55,7 +55,7 @@ class Library:
     """Whether the library logs an iteration's scalars at the step where the iteration ended, not where it began."""
     horizon_key: str = "num_steps_per_env"
     """Name of the agent config value that holds the env steps per iteration, with which frames are counted."""
-    overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
+    overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed", "max_iterations": "max_iterations"})
     """Agent config paths that the backend sets itself, each mapped to the argument of :func:`rlnb.train` that decides
     its value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
     of the event files. An agent value that contradicts the argument is refused, and so is one that no argument

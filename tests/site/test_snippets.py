@@ -18,7 +18,7 @@ import pytest
 
 import rlnb
 import rlnb.backend
-from rlnb import hookspecs
+from rlnb import hookspecs, plugins
 from rlnb.cli import demo
 
 REPO = Path(__file__).parents[2]
@@ -165,10 +165,12 @@ def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
     exec(library, namespace)
     (echo,) = namespace["rlnb_libraries"]()
     assert (echo.name, echo.backend) == ("echo", "rlnb_echo.backend:Echo")
+    assert [task.id for task in namespace["rlnb_tasks"]()] == ["Echo"]
+    assert plugins.agent_config(echo.default_agent)
     exec(backend, namespace)
     for name in ("train", "load_policy", "export"):
         protocol = rlnb.backend.Exporting if name == "export" else rlnb.backend.Backend
-        described = {*inspect.signature(getattr(namespace["Echo"], name)).parameters}
+        described = {*inspect.signature(getattr(namespace["MyRl"], name)).parameters}
         assert described == {*inspect.signature(getattr(protocol, name)).parameters}
     exec(roles, namespace)
     assert [role.name for role in namespace["roles"](3, {})] == ["learner", "actor", "actor"]

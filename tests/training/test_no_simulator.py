@@ -89,6 +89,17 @@ def test_an_agent_value_that_contradicts_an_argument_is_refused(variant: Registe
     assert what == "agent config of variant: goal is 7, but rlnb.train has seed=3."
 
 
+def test_a_number_of_iterations_in_the_agent_config_does_not_contradict_that_of_the_run(variant: Register) -> None:
+    variant(default_agent=f"{__name__}:counting")
+    ((what, _),) = problems(agent={"max_iterations": 5}, max_iterations=10)
+    assert what == "agent config of variant: max_iterations is 5, but rlnb.train has max_iterations=10."
+    assert problems(agent={"max_iterations": 5}) == []
+
+
+def counting() -> dict[str, Any]:
+    return {"max_iterations": 300}
+
+
 def test_settings_of_envs_are_refused_at_once() -> None:
     task = rlnb.task("Echo", overrides={"sim.dt": 0.5}, physics="newton_mjwarp", renderer="rtx", presets=["fast"])
     ((what, fix),) = [

@@ -17,7 +17,8 @@ class ActorLearner:
         torch.manual_seed(ctx.seed)
         sizes = torch.zeros(2, dtype=torch.long) if env is None else torch.tensor(_sizes(env))
         dist.broadcast(sizes, src=1)  # the learner has no env that it could ask
-        model, first, total = Model(*sizes.tolist()), 0, ctx.max_iterations or agent_cfg["max_iterations"]
+        model = Model(*sizes.tolist()).to(ctx.device)
+        first, total = 0, ctx.max_iterations or agent_cfg["max_iterations"]
         optimizer = torch.optim.Adam(model.parameters(), agent_cfg["learning_rate"])
         if ctx.checkpoint is not None:
             state = _load(ctx.checkpoint, ctx.trust)
@@ -79,7 +80,7 @@ class Actor:
             rows.append(torch.cat([self.obs, action, torch.stack([reward, terminated | truncated], 1)], 1))
             self.obs = obs["policy"].clone()
         rows.append(torch.nn.functional.pad(self.obs, (0, action.shape[1] + 2)))
-        dist.send(torch.stack(rows), dst=0)
+        dist.send(torch.stack(rows).cpu(), dst=0)
 
 
 class Learner:
@@ -121,7 +122,9 @@ class Learner:
 
 def _send_weights(model, ctx):
     for tensor in model.state_dict().values() if ctx.synchronised else ():
-        dist.broadcast(tensor, src=0)
+        weights = tensor.cpu()  # the learner is on the CPU, so the group of all ranks takes CPU tensors
+        dist.broadcast(weights, src=0)
+        tensor.copy_(weights)
 
 
 def _sizes(env):

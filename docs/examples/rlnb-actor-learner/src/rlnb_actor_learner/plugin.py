@@ -1,4 +1,4 @@
-"""The registration. Rank 0 learns and loads no simulator; the other ranks share the envs."""
+"""The registration. Rank 0 learns on the CPU and loads no simulator; the other ranks share the envs."""
 
 from rlnb import Library, Role, hookimpl
 
@@ -18,7 +18,7 @@ LIBRARY = Library(
 
 def roles(world_size: int, agent: object) -> list[Role]:
     """Return the role of each rank. A single rank would have no env, so rlnb refuses it."""
-    return [Role(name="learner", env=False), *[Role(name="actor")] * (world_size - 1)]
+    return [Role(name="learner", env=False, cpu=True), *[Role(name="actor")] * (world_size - 1)]
 
 
 def config() -> dict[str, float]:
