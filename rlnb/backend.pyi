@@ -8,6 +8,7 @@ from .contracts.libraries import TrainContext as TrainContext
 from .spec import EvaluationResult as EvaluationResult
 from .worker.jobs.checkpoints import RandomState as RandomState
 from .worker.jobs.checkpoints import random_state as random_state
+from .worker.jobs.checkpoints import remove_older as remove_older
 from .worker.jobs.checkpoints import restore_random_state as restore_random_state
 from .worker.jobs.checkpoints import vet_checkpoint as vet_checkpoint
 from .worker.jobs.checkpoints import write_whole as write_whole

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
+from rlnb.errors import CheckError, InterruptedRequest, Problem, RlnbError, did_you_mean, unknown
 from rlnb.hooks.plugin import HookError, Plugin, cause_of
 from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
@@ -105,15 +105,18 @@ def new_backend(library: Library) -> Any:
     """Return a new backend of a library.
 
     Raises:
-        HookError: The plugin's class cannot be loaded. The error names the plugin.
+        HookError: The plugin's class cannot be loaded, or fails when it is called. The error names the plugin.
     """
+    cls = None
     try:
-        backend = load(library.backend)
-    except RlnbError as exc:
-        plugin, fault = owner_of(library), str(exc)
+        cls = load(library.backend)
+        return cls()
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        if isinstance(exc, InterruptedRequest) or (isinstance(exc, RlnbError) and cls is not None):
+            raise  # words of the plugin's own
+        plugin, fault = owner_of(library), _fault_text(exc)
         what = f"The library {library.name!r} of the {plugin} has no backend: {fault}"
         raise HookError(what, fault=fault, fix=plugin.usual_fix) from exc
-    return backend()
 
 
 def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tuple[Role, ...]:
@@ -132,9 +135,10 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
         return ()
     values = {path.removeprefix("+"): value for path, value in agent.items()}
     try:
-        function = load(library.roles)
-    except RlnbError as exc:
-        raise _roles_error(library, str(exc)) from exc
+        with contextlib.redirect_stdout(sys.stderr):
+            function = load(library.roles)
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        raise _roles_error(library, _fault_text(exc)) from exc
     try:
         with contextlib.redirect_stdout(sys.stderr):
             roles = tuple(function(world_size, values))
@@ -175,6 +179,11 @@ def _fault_of(roles: Sequence[object], world_size: int) -> str:
         if by_name.setdefault(role.name, role) != role:
             return f"returned two different roles of the name {role.name!r}"
     return ""
+
+
+def _fault_text(exc: BaseException) -> str:
+    """Return the text of an error of rlnb, or what another error was and where."""
+    return str(exc) if isinstance(exc, RlnbError) else cause_of(exc)
 
 
 def _roles_error(library: Library, fault: str) -> HookError:

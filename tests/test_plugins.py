@@ -60,6 +60,42 @@ def test_a_backend_that_cannot_be_loaded_is_named_with_its_library_and_its_plugi
     assert str(caught.value).endswith(". Correct its code.")
 
 
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("raise OSError('libfoo.so: cannot open')", "raised OSError: libfoo.so: cannot open"),
+        ("def broken(:", "raised SyntaxError"),
+        ("raise SystemExit(3)", "called sys.exit(3)"),
+    ],
+)
+def test_a_module_of_a_plugin_that_cannot_be_imported_is_named_with_its_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, fault: str
+) -> None:
+    (tmp_path / "broken_half.py").write_text(f"{code}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    library = rlnb.Library(name="broken", backend="broken_half:A", distributed=True, roles="broken_half:roles")
+    for call in (lambda: plugins.new_backend(library), lambda: plugins.roles_of(library, 2, {})):
+        with pytest.raises(rlnb.RlnbError) as caught:
+            call()
+        assert "of the plugin 'broken'" in str(caught.value)
+        assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(("error", "named"), [(ValueError("no"), True), (rlnb.RlnbError("Use skrl 2."), False)])
+def test_a_backend_that_cannot_be_made_is_named_unless_it_has_words_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, named: bool
+) -> None:
+    class Fails:
+        def __init__(self) -> None:
+            raise error
+
+    monkeypatch.setattr(plugins, "load", lambda _: Fails)
+    with pytest.raises(rlnb.RlnbError) as caught:
+        plugins.new_backend(plugins.library("echo"))
+    assert ("of the plugin 'echo' (rlnb-echo" in str(caught.value)) == named
+    assert str(error) in str(caught.value)
+
+
 def test_a_reference_reaches_into_classes() -> None:
     assert plugins.load("pathlib:Path.cwd")() == Path.cwd()
 

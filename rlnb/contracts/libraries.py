@@ -28,7 +28,7 @@ class TrainContext(Protocol):
     """Name of this rank's :class:`rlnb.Role`; empty for a library without roles."""
     group: Any
     """``torch.distributed`` process group of the ranks of this role. None, which torch takes for all ranks, for a
-    library without roles."""
+    library without roles. A library with roles and without a simulator sets it itself, for :meth:`pool`."""
     num_envs: int
     """Environments over all ranks."""
     synchronised: bool

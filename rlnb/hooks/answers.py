@@ -5,17 +5,19 @@ No other code calls the functions of a plugin, so an error of a plugin always ha
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 from pluggy import HookImpl
 
 from rlnb.errors import InterruptedRequest, Problem
 from rlnb.hooks.plugin import HookError, Plugin, cause_of
-from rlnb.registration.library import STEM, Library
+from rlnb.registration.library import STEM, Input, Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
 from rlnb.spec import METRICS, Command, Task
 from rlnb.storage.fields import wrong_fields
@@ -167,7 +169,7 @@ def _library_faults(library: Library) -> list[str]:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
     except (re.error, TypeError) as exc:  # a TypeError has a clause of its own
         faults += [f"checkpoint_pattern={library.checkpoint_pattern!r}: {exc}"] if isinstance(exc, re.error) else []
-    return faults + _checkpoint_faults(library)
+    return faults + _checkpoint_faults(library) + _input_faults(library)
 
 
 def _checkpoint_faults(library: Library) -> list[str]:
@@ -179,9 +181,21 @@ def _checkpoint_faults(library: Library) -> list[str]:
         if isinstance(name, str) and not re.fullmatch(r"[^/{}]*\{stem\}[^/{}]*\.(npz|safetensors)", name)
     ]
     glob = library.checkpoint_glob
+    faults += [
+        f"checkpoint_companions has {name!r}, which also names the checkpoints of checkpoint_glob={glob!r}"
+        for name in companions
+        if isinstance(name, str) and isinstance(glob, str)
+        if fnmatch.fnmatchcase(PurePath(glob).name.replace("*", "x"), name.replace(STEM, "*"))
+    ]
     if library.checkpoint_is_folder and isinstance(glob, str) and "**" in glob:
         faults.append(f"checkpoint_glob={glob!r} names folders at any depth, where it has to name their parents")
     return faults
+
+
+def _input_faults(library: Library) -> list[str]:
+    inputs = library.inputs if isinstance(library.inputs, Mapping) else {}
+    pairs = [(name, one) for name, one in inputs.items() if isinstance(one, Input)]
+    return [f"{clause} in the input {name!r}" for name, one in pairs for clause in wrong_fields(one)]
 
 
 def _name_faults(library: Library) -> Iterator[str]:

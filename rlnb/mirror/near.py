@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import socket
 import time
@@ -175,8 +176,8 @@ class Near:
         try:
             if job.kind == "train":
                 # The training before a resumed one has brought the inputs, which may be large.
-                folders = (self._run.source,) if record.after else (self._run.source, self._run.inputs)
-                for path in (path for folder in folders for path in files_below(folder)):
+                inputs = [] if record.after else self._run.inputs.glob("*/*")
+                for path in (*files_below(self._run.source), *itertools.chain.from_iterable(map(files_of, inputs))):
                     self._put(channel, path, path.relative_to(self._run.path).as_posix())
             for name in tree.FILES:
                 file = options.get(name)

@@ -22,6 +22,11 @@ from rlnb.registration.library import STEM, Library
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
 
+TENSORS = (".npz", ".safetensors")
+"""Suffixes of files that hold nothing but tensors."""
+REMOVED = ".removed-"
+"""Begin of the name of a folder that is being removed."""
+
 
 def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path]]:
     """Return the checkpoints of a run, oldest iteration first, and those that are not wholly on this machine.
@@ -98,7 +103,7 @@ def remove(checkpoint: Path, library: Library) -> None:
         OSError: A file cannot be removed.
     """
     if checkpoint.is_dir() and not checkpoint.is_symlink():
-        hidden = checkpoint.with_name(f".removed-{checkpoint.name}")  # half a folder would look like a checkpoint
+        hidden = checkpoint.with_name(f"{REMOVED}{checkpoint.name}")  # half a folder would look like a checkpoint
         checkpoint.rename(hidden)
         shutil.rmtree(hidden)
     else:

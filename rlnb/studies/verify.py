@@ -86,6 +86,7 @@ def verify_sync(
     num_envs: int | None = None,
     agent: AgentArgument = None,
     inputs: Mapping[str, Run | str | Path] | None = None,
+    trust: bool = False,
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
@@ -106,6 +107,7 @@ def verify_sync(
         num_envs: Environments over all ranks; None is 64, or none for a library without a simulator.
         agent: As in :func:`rlnb.train`.
         inputs: Runs or files that the library needs besides the task, as in :func:`rlnb.train`.
+        trust: Whether their checkpoints may hold more than weights, as in :func:`rlnb.train`.
         seed: Seed of rank 0; rank r has ``seed + r``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, as in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
@@ -132,6 +134,7 @@ def verify_sync(
             num_envs=_num_envs(library, num_envs),
             agent=agent,
             inputs=inputs,
+            trust=trust,
             device=device,
             nproc_per_node=nproc_per_node,
             python=python,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlnb.records.checkpoint_files import files_of
+from rlnb.records.checkpoint_files import TENSORS, files_of
 
 FOREIGN_GPU = "cuda:63"
 """Device of a checkpoint's tensors that no machine has, as torch writes it into the file."""
@@ -90,5 +90,7 @@ def write_with_code(checkpoint: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def _pickled(checkpoint: Path) -> list[Path]:
-    """Return the files of a checkpoint that a library unpickles. That of one file is always among them."""
-    return [path for path in files_of(checkpoint) if path == checkpoint or path.suffix in PICKLED]
+    """Return the files of a checkpoint that a library unpickles; those of a checkpoint of one file by its suffix."""
+    if not checkpoint.is_dir():
+        return [] if checkpoint.suffix in TENSORS else [checkpoint]
+    return [path for path in files_of(checkpoint) if path.suffix in PICKLED]

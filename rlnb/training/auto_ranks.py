@@ -19,6 +19,7 @@ from rlnb import plugins
 from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
 from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.registration.library import Library
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.spec import ENDED, Manifest, Resources
@@ -27,6 +28,7 @@ from rlnb.storage.serial import to_json
 from rlnb.training.create import create_run
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan
+from rlnb.training.ranks import check_ranks
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +49,13 @@ def with_fastest_ranks(plan: Plan) -> Plan:
     """Return a plan with the number of ranks that trains it fastest; see :func:`resources`."""
     assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
     num_envs = plan.manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
-    manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs, plan.inputs))
-    return dataclasses.replace(plan, manifest=manifest)
+    fastest = resources(plan.manifest, num_envs, plan.inputs, trust=bool(plan.options.get("trust")))
+    return dataclasses.replace(plan, manifest=dataclasses.replace(plan.manifest, resources=fastest))
 
 
-def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile] | None = None) -> Resources:
+def resources(
+    manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile] | None = None, *, trust: bool = False
+) -> Resources:
     """Return the resources that train a run fastest on this machine. The total number of envs does not change.
 
     With GPUs this is one rank on each GPU, or the largest smaller number of ranks that can share the envs equally. On a
@@ -61,6 +65,7 @@ def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile]
         manifest: A run that has been checked, with one rank.
         num_envs: Total number of envs of the run.
         inputs: Inputs of the library, by name.
+        trust: Whether a checkpoint among them may hold more than weights.
 
     Raises:
         RlnbError: The library does not log frames per second.
@@ -73,12 +78,15 @@ def resources(manifest: Manifest, num_envs: int, inputs: Mapping[str, InputFile]
     if "fps" not in library.metrics:
         raise RlnbError(f'{library.name} logs no "fps", which "auto" measures. Use a number: nproc_per_node=2.')
     if request.device != "cpu" and (gpus := gpu_count()):
-        return dataclasses.replace(request, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
+        fitting = (count for count in range(1, gpus + 1) if _can_share(manifest, library, num_envs, count))
+        return dataclasses.replace(request, nproc_per_node=max(fitting))
     remembered = _path(options.folders, manifest)
     record = files.read_json(remembered) or {}
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
     if not rates:
-        rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs), inputs)
+        shares = candidates(len(os.sched_getaffinity(0)), num_envs)
+        shares = [share for share in shares if _can_share(manifest, library, num_envs, share[0])]
+        rates = _measure(manifest, shares, inputs, trust)
         files.make_folder(remembered.parent)
         files.write_once(remembered, rates)
     ranks, threads = choose(rates)
@@ -91,6 +99,13 @@ def candidates(cores: int, num_envs: int) -> list[tuple[int, int]]:
     ranks = [2**power for power in range(cores.bit_length()) if 2**power <= cores and num_envs % 2**power == 0]
     shares = [(count, cores // count) for count in ranks]
     return shares if cores == 1 else [*shares, (1, 1)]
+
+
+def _can_share(manifest: Manifest, library: Library, num_envs: int, count: int) -> bool:
+    """Return whether a number of ranks suits the library and its roles, and can share the envs equally."""
+    task = dataclasses.replace(manifest.task, num_envs=num_envs)
+    machine = dataclasses.replace(manifest.resources, nproc_per_node=count)
+    return not any(check_ranks(dataclasses.replace(manifest, task=task, resources=machine), library, None))
 
 
 def choose(rates: Mapping[str, float]) -> tuple[int, int]:
@@ -119,7 +134,7 @@ def _path(root: Root, manifest: Manifest) -> Path:
 
 
 def _measure(
-    manifest: Manifest, shares: list[tuple[int, int]], inputs: Mapping[str, InputFile] | None
+    manifest: Manifest, shares: list[tuple[int, int]], inputs: Mapping[str, InputFile] | None, trust: bool
 ) -> dict[str, float]:
     rates: dict[str, float] = {}
     failures: list[RlnbError] = []
@@ -136,7 +151,7 @@ def _measure(
                 manifest, run_id=name, resources=machine, max_iterations=1_000_000, max_frames=None, tags=()
             )
             try:
-                rates[name] = _rate(trial, Root(Path(folder)), inputs)
+                rates[name] = _rate(trial, Root(Path(folder)), inputs, trust)
             except RlnbError as exc:  # e.g. too little memory for so many ranks
                 logger.warning("%d ranks of %d threads: %s", ranks, threads, exc)
                 failures.append(exc)
@@ -145,9 +160,9 @@ def _measure(
     return rates
 
 
-def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None) -> float:
+def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None, trust: bool) -> float:
     """Train for a short while, and return the frames per second of wall-clock time over all ranks."""
-    run = create_run(root, manifest, LocalLauncher(), inputs=inputs, warm=False)
+    run = create_run(root, manifest, LocalLauncher(), {"trust": trust}, inputs=inputs, warm=False)
     try:
         deadline: float | None = None
         while not _enough(run):

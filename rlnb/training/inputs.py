@@ -19,7 +19,7 @@ from rlnb.registration.library import Input, Library
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.storage import files
-from rlnb.storage.walk import MOST_FILES, MOST_FOLDERS, is_small
+from rlnb.storage.walk import MOST_FILES, MOST_FOLDERS, files_below, is_small
 from rlnb.tasks.card import MULTI_AGENT, TaskCard
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
         record, file = run.record, newest_of(run, subject)
     elif (record := run_of(file)) is not None:
         refuse_far(record.folder, file)
+    if spec.kind == "folder":
+        _refuse_odd(subject, file)
     if spec.kind == "policy":
         record = _owner(subject, file, record, trust=trust)
     is_of_run = record is not None and file.is_relative_to(root.runs.absolute())
@@ -163,22 +165,24 @@ def newest_of(run: Run, subject: str) -> Path:
 
 
 def _is_input(path: Path, kind: str) -> bool:
-    """Return whether a path is a file, or the folder of a checkpoint; for the kind ``"folder"``, a folder.
-
-    Raises:
-        RlnbError: The folder has too many files for a copy.
-    """
+    """Return whether a path is a file, or the folder of a checkpoint; for the kind ``"folder"``, a folder."""
     record = run_of(path)
-    if kind != "folder":
-        return path.is_file() or (record is not None and path in record.checkpoints)
-    if not path.is_dir() or (record is not None and path == record.path):
-        return False
-    if not is_small(path):
-        raise RlnbError(
-            f"{path} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files, which are too many for an input. "
-            "Use a smaller folder."
-        )
-    return True
+    if kind == "folder":
+        return path.is_dir() and not (record is not None and path == record.path)
+    return path.is_file() or (record is not None and path in record.checkpoints)
+
+
+def _refuse_odd(subject: str, folder: Path) -> None:
+    """Raise an error for a folder that cannot be copied whole."""
+    subject = f"{subject}, {folder},"
+    if not is_small(folder):
+        limits = f"{MOST_FOLDERS:,} folders or {MOST_FILES:,} files"
+        raise RlnbError(f"{subject} has more than {limits}, which are too many for a copy. Use a smaller folder.")
+    paths = [*files_below(folder)]
+    if not paths:
+        raise RlnbError(f"{subject} has no files. Use another folder.")
+    if link := next((path for path in paths if path.is_symlink() and not path.is_file()), None):
+        raise RlnbError(f"{subject} has the link {link}, which does not lead to a file. Use a folder of files.")
 
 
 def _run(subject: str, value: Run | str | Path, kind: str) -> Run:

@@ -90,6 +90,18 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
             [rlnb.Library(name="a", backend="b:C", checkpoint_is_folder=True)],
             "returned a Library in which checkpoint_glob='**/*.pt' names folders at any depth",
         ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", checkpoint_glob="*.npz", checkpoint_companions=("{stem}.npz",))],
+            "returned a Library in which checkpoint_companions has '{stem}.npz', which also names the checkpoints of "
+            "checkpoint_glob='*.npz'",
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", inputs={"t": rlnb.Input(kind="polcy")})],  # type: ignore[arg-type]
+            "returned a Library in which kind='polcy' is not Literal['policy', 'rollouts', 'file', 'folder'] in the "
+            "input 't'",
+        ),
         ("rlnb_tasks", [rlnb.Task(id="")], "returned a Task in which id='' is empty"),
         ("rlnb_wrap_command", ["sh"], "returned list, which is not an rlnb.Command or None"),
         ("rlnb_wrap_command", rlnb.Command(argv=()), "returned a Command in which argv=() names no program"),

@@ -109,6 +109,7 @@ BACKEND = sorted(
         "export_module",
         "random_state",
         "read_tensors",
+        "remove_older",
         "restore_random_state",
         "vet_checkpoint",
         "write_tensors",

@@ -19,7 +19,7 @@ from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.registration.library import Library
 from rlnb.spec import Command, Job, Manifest, Task
-from rlnb.storage import files
+from rlnb.storage import files, walk
 from rlnb.storage.clock import age_s
 
 LIBRARY = Library(name="any", backend="")
@@ -173,6 +173,22 @@ def test_inputs_go_with_the_first_training_of_a_run(run: RunDir) -> None:
         ("put", "inputs/teacher/model_7.pt"),
         ("start", "0-train"),
     ]
+
+
+def test_every_file_of_a_folder_goes_with_it(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, channel = near(run), Sent()
+    monkeypatch.setattr(walk, "MOST_FOLDERS", 3)
+    expected = {("start", "0-train")}
+    for name in ("first", "second"):
+        base = run.input(name, "/models/base")
+        for part in ("a", "b"):
+            files.make_folder(base / part)
+            (base / part / "weights").write_bytes(b"w")
+            expected.add(("put", f"inputs/{name}/base/{part}/weights"))
+    (job,) = run.jobs()
+    order(job)
+    here.send(channel)  # type: ignore[arg-type]
+    assert {(frame.kind, frame.path) for frame in channel} == expected
 
 
 def test_a_job_goes_with_its_source_and_its_first_weights(run: RunDir, tmp_path: Path) -> None:

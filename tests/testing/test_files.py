@@ -58,6 +58,15 @@ def test_a_copy_with_code_is_of_the_same_kind_and_runs_it_when_it_is_unpickled(t
     assert (copy.name, trace.exists()) == ("step_4", True)
 
 
+def test_a_file_of_tensors_has_no_copy_with_code_and_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "model_4.safetensors"
+    file.write_bytes(b"weights")
+    write_as_on_gpu(file)
+    assert file.read_bytes() == b"weights"
+    with pytest.raises(pytest.skip.Exception, match=r"model_4\.safetensors has only text and tensors"):
+        write_with_code(file, tmp_path)
+
+
 def test_a_checkpoint_without_pickles_has_no_copy_with_code(tmp_path: Path) -> None:
     (tmp_path / "step_4").mkdir()
     (tmp_path / "step_4" / "weights.safetensors").write_bytes(b"weights")

@@ -91,6 +91,40 @@ def test_with_gpus_auto_is_one_rank_on_each(
     assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 
 
+def both_or_actors(world_size: int, agent: object) -> list[rlnb.Role]:
+    learner = rlnb.Role(name="learner", env=world_size == 1)
+    return [learner, *[rlnb.Role(name="actor")] * (world_size - 1)]
+
+
+@pytest.mark.parametrize(("num_envs", "expected"), [(8, 3), (9, 4), (7, 2)])
+def test_the_ranks_that_step_envs_share_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, num_envs: int, expected: int
+) -> None:
+    with_roles = dataclasses.replace(plugins.library("rsl_rl"), roles=f"{__name__}:both_or_actors")
+    monkeypatch.setattr(plugins, "library", lambda name: with_roles)
+    monkeypatch.setattr(plugins, "load", lambda reference: both_or_actors)
+    monkeypatch.setattr(auto_ranks, "gpu_count", lambda: 4)
+    request = manifest(resources=Resources(), task=Task(id="T"))
+    assert auto_ranks.resources(request, num_envs).nproc_per_node == expected
+
+
+def test_measured_ranks_share_the_envs_and_the_trust_of_the_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_roles = dataclasses.replace(plugins.library("rsl_rl"), roles=f"{__name__}:both_or_actors")
+    monkeypatch.setattr(plugins, "library", lambda name: with_roles)
+    monkeypatch.setattr(plugins, "load", lambda reference: both_or_actors)
+    monkeypatch.setattr(auto_ranks.os, "sched_getaffinity", lambda _: range(4))
+    trials: list[tuple[int, object]] = []
+
+    def stop(folder: object, trial: Manifest, launcher: object, options: object, **_: object) -> None:
+        trials.append((trial.resources.nproc_per_node, options))
+        raise rlnb.RunError("stopped")
+
+    monkeypatch.setattr(auto_ranks, "create_run", stop)
+    with pytest.raises(rlnb.RunError, match="stopped"):
+        auto_ranks.resources(manifest(), NUM_ENVS, trust=True)
+    assert trials == [(count, {"trust": True}) for count in (1, 2, 1)], "three actors cannot share 64 envs"
+
+
 def test_a_library_that_trains_in_one_process_gets_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = dataclasses.replace(plugins.library("rsl_rl"), distributed=False)
     monkeypatch.setattr(plugins, "library", lambda name: alone)

@@ -276,6 +276,13 @@ def test_an_unsuitable_folder_is_a_problem(
     for value in (file, tmp_path / "absent"):
         (text,) = texts(plan_of("tunes", inputs={"base": value}))
         assert text.strip() == f"The input 'base', {str(value)!r}, is not a folder. Use \"path/of/folder\"."
+    (tmp_path / "empty").mkdir()
+    (text,) = texts(plan_of("tunes", inputs={"base": tmp_path / "empty"}))
+    assert text.strip() == f"The input 'base', {tmp_path / 'empty'}, has no files. Use another folder."
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "latest").symlink_to(tmp_path / "empty")
+    (text,) = texts(plan_of("tunes", inputs={"base": tmp_path / "linked"}))
+    assert "latest, which does not lead to a file. Use a folder of files." in text
     teacher(root)
     for value in ("a-teacher", root / "runs" / "a-teacher"):
         (text,) = texts(plan_of("tunes", inputs={"base": value}))
@@ -284,7 +291,7 @@ def test_an_unsuitable_folder_is_a_problem(
     assert text.startswith(f"The input 'demos', {str(tmp_path)!r}, is neither a file nor a run.")
     monkeypatch.setattr(walk, "MOST_FILES", 0)
     (text,) = texts(plan_of("tunes", inputs={"base": tmp_path}))
-    assert "files, which are too many for an input. Use a smaller folder." in text
+    assert "files, which are too many for a copy. Use a smaller folder." in text
 
 
 def test_the_origin_of_an_input_is_an_input(root: Path, tmp_path: Path, distils: None) -> None:

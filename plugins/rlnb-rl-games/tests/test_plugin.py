@@ -1,5 +1,6 @@
 """The plugin's description of RL-Games matches its agent config and RL-Games' checkpoint names."""
 
+import fnmatch
 import re
 from typing import Any
 
@@ -28,6 +29,8 @@ def test_the_default_agent_has_all_keys_rlnb_sets(library: rlnb.Library, horizon
 def test_sac_has_its_own_agent_config_and_a_replay_buffer() -> None:
     assert SAC.agent_key == "rl_games_sac_cfg_entry_point"
     assert SAC.checkpoint_companions == ("{stem}.replay_buffer.npz",)
+    names = ["nn/last_rlnb_ep_40_rew_12.5.pth", "nn/rlnb.pth"]  # the second, of the best reward, has no buffer
+    assert fnmatch.filter(names, SAC.checkpoint_glob) == names[:1]
     assert not SAC.distributed
     assert {"critic_loss", "temperature", "buffer_size"} <= SAC.metrics.keys()
     assert agent_config(SAC.default_agent)["params"]["algo"]["name"] == "sac"

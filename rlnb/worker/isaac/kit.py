@@ -8,6 +8,7 @@ needs a fresh process.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -105,14 +106,38 @@ def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
     _check_process(scan, sources, start)
     runs = has_kit() and {*scan.launcher_types} <= {KIT}
     if runs or not (sources or scan.launcher_types or scan.has_ovrtx):
-        with launch_simulation(env_cfg, passed):
+        with contextlib.ExitStack() as stack:
+            with _gpu_of(passed["device"], bool(passed.get("distributed"))):
+                stack.enter_context(launch_simulation(env_cfg, passed))
             yield
         return
-    with _without_command_line():
+    with _without_command_line(), _gpu_of(passed["device"], bool(passed.get("distributed"))):
         _runtimes.enter_context(launch_simulation(env_cfg, passed))
     if sources and _start is None:
         _start = start
     yield
+
+
+@contextlib.contextmanager
+def _gpu_of(device: str, distributed: bool) -> Iterator[None]:
+    """Let Isaac Lab start on the GPU of its launcher arguments.
+
+    With ``distributed``, it takes the GPU whose number is the local rank. Ranks that stay on the CPU have a local rank
+    too, so that the GPU of a rank behind them has a lower number.
+    """
+    if not distributed:
+        yield
+        return
+    names = {"LOCAL_RANK": device.partition(":")[2] or "0", "JAX_LOCAL_RANK": "0"}
+    before = {name: os.environ.get(name) for name in names}
+    os.environ |= names
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _start_of(scan: Scan, arguments: Mapping[str, Any]) -> Start:

@@ -7,11 +7,12 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.errors import RlnbError
+from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
 from rlnb.storage import files
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 TORCH_BEGINS = (b"P", b"\x80")
 """First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
-
-
-PLAIN = (".json", ".yaml", ".txt", ".npz", ".safetensors")
+PART = ".part-"
+"""Begin of the name of a file or folder that is not complete yet."""
+PLAIN = (".json", ".yaml", ".txt", *TENSORS)
 """Suffixes of files that are read without running code: text, and tensors; see :mod:`rlnb.worker.jobs.tensors`."""
 
 _training: JobDir | None = None
@@ -38,12 +39,12 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
     but those that are text or tensors by their names: ``.json``, ``.yaml``, ``.txt``, ``.npz`` and ``.safetensors``.
 
     Args:
-        checkpoint: A file written by ``torch.save``, or a folder of files.
+        checkpoint: A file written by ``torch.save``, a ``.npz`` or ``.safetensors`` file, or a folder of files.
         trust: Whether the user vouches for the file's origin. If so, its content is not checked.
 
     Raises:
         RlnbError: The path is neither a regular file nor a folder with files, torch did not write the file, or its
-            weights-only reader refuses the file and ``trust`` is False.
+            weights-only reader refuses the file and ``trust`` is False. A ``.npz`` or ``.safetensors`` file is torn.
     """
     if checkpoint.is_dir():
         # All of them: files_below stops after some hundred folders, and the library may read the others.
@@ -53,6 +54,10 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
         for path in paths:
             if path.suffix not in PLAIN:
                 vet_checkpoint(path, trust)
+        return
+    if checkpoint.suffix in TENSORS:
+        if not is_whole_file(checkpoint):
+            raise RlnbError(f"{checkpoint} is not a checkpoint: it is not a complete {checkpoint.suffix} file.")
         return
     with files.open_regular(checkpoint) as file:
         if file.read(1) not in TORCH_BEGINS:
@@ -86,7 +91,7 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
             not exist yet.
     """
     path, start_s = Path(path), time.perf_counter()
-    part, older = path.with_name(f".part-{path.name}"), path.with_name(f".older-{path.name}")
+    part, older = path.with_name(f"{PART}{path.name}"), path.with_name(f".older-{path.name}")
     for leftover in (part, older):  # of a process that was killed
         if leftover.is_dir():
             shutil.rmtree(leftover)
@@ -101,6 +106,37 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
         duration_s = time.perf_counter() - start_s
         append(_training, Save(file=path.name, end_s=time.time(), duration_s=duration_s, size=size))
     return path
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the parts of checkpoints that a process has left which was killed while it wrote or removed them.
+
+    Args:
+        folder: Folder of a training's logs, where no other process writes.
+    """
+    for part in [*folder.rglob(f"{PART}*"), *folder.rglob(f"{REMOVED}*")]:
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+
+
+def remove_older(paths: Iterable[Path], keep: int) -> None:
+    """Remove all but the newest files, such as the replay buffers of older checkpoints.
+
+    Args:
+        paths: The files. One that does not exist any more counts as the oldest.
+        keep: Number of files to keep.
+    """
+    newest_last = sorted(paths, key=_modified_ns)
+    for path in newest_last[: max(0, len(newest_last) - keep)]:
+        path.unlink(missing_ok=True)
+
+
+def _modified_ns(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):  # removed at this moment, since keep= leaves newer ones only
+        return path.stat().st_mtime_ns
+    return 0
 
 
 @contextlib.contextmanager

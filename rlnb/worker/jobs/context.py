@@ -80,6 +80,7 @@ class Context:
         self._next_look_s = 0.0
         self._first_iteration = self._horizon = 0
         self._all_ranks = False
+        self.planned_envs = 0
 
     @property
     def ranks_with_env(self) -> tuple[int, ...]:
@@ -175,6 +176,7 @@ class Context:
             RlnbError: The backend has ignored its checkpoint, or an iteration would have no steps, frames or envs.
         """
         self._first_iteration, self._horizon = first_iteration, horizon
+        num_envs = num_envs or self._all_envs()
         if self.rank != 0:
             return
         self.origin.check(first_iteration)
@@ -183,7 +185,6 @@ class Context:
                 f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
                 "Both must be positive: check the rollout's length in the agent config."
             )
-        num_envs = num_envs or self.num_envs
         if num_envs < 1:
             raise RlnbError(
                 f"ctx.started does not get num_envs, and {self._library.name} has no envs that rlnb could count. Pass "
@@ -253,6 +254,20 @@ class Context:
                 "plugin must name the env steps per iteration, and its backend must use ctx.max_iterations."
             )
 
+    def _all_envs(self) -> int:
+        """Return the number of envs over all ranks; 0 if it is unknown.
+
+        Raises:
+            RlnbError: The backend has made an env of another size than this rank's share.
+        """
+        if self.planned_envs not in (0, self.num_envs_here):
+            raise RlnbError(
+                f"{self._library.name} trains with {self.num_envs_here} envs on rank {self.rank}, and not with "
+                f"{self.planned_envs}, its share of the training's envs. Pass num_envs to ctx.started: the envs of all "
+                "ranks."
+            )
+        return self.num_envs
+
     def iteration_of(self, step: int) -> int | None:
         """Return the learning iteration of an env step of this job; None before the training has started."""
         return self._first_iteration + step // self._horizon if self._horizon > 0 else None
@@ -299,6 +314,12 @@ class Context:
         if self.world_size == 1 or not self.synchronised:
             return
         import torch.distributed as dist
+
+        if self.roles and self.group is None:
+            raise RlnbError(
+                f"{self._library.name} trains without a simulator, so ctx.pool has no process group of the role "
+                f"{self.role!r}. Use torch.distributed.new_group in the backend, and set ctx.group to it."
+            )
 
         def over_ranks(value: Any) -> Any:
             dist.all_reduce(value, group=self.group)

@@ -79,6 +79,7 @@ class Envs:
             world_size=ctx.sharing,
         )
         self._note(env_cfg, env_cfg.scene.num_envs)
+        ctx.planned_envs = ctx.num_envs_here
 
     def make(self, num_envs: int | None = None, *, seed: int | None = None) -> Any:
         """Return an env; see :meth:`rlnb.backend.TrainContext.make_env`.

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -84,6 +85,12 @@ def process_group(device: str, *, synchronised: bool = True, alone: bool = False
         yield clock
     if dist.is_initialized():  # a library may have destroyed it
         dist.destroy_process_group()
+
+
+def has_group() -> bool:
+    """Return whether this process has joined others in torch's default process group."""
+    dist = sys.modules.get("torch.distributed")  # not every library imports it
+    return dist is not None and dist.is_available() and dist.is_initialized()
 
 
 def group_of(roles: Sequence[str], devices: Sequence[str]) -> Any:

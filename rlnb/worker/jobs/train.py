@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rlnb.records.checkpoint_files import newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.registration.library import Library
+from rlnb.registration.roles import Role
 from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -22,7 +23,7 @@ from rlnb.tasks import config
 from rlnb.tasks.agent_config import horizon_of
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
-from rlnb.worker.jobs.checkpoints import saves_recorded
+from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.envs import Envs
@@ -38,6 +39,8 @@ def train(job_dir: Path) -> None:
     ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
     if ctx.origin.checkpoint is not None:
         vet_companions(ctx.origin.checkpoint, library)
+    if ctx.rank == 0:
+        remove_parts(job.run.logs)
     digests: Ranks | None = None
     saves = saves_recorded(job.folder) if ctx.rank == 0 else contextlib.nullcontext()
     with saves, retention(job.folder, manifest.keep if ctx.rank == 0 else None):
@@ -56,7 +59,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     ctx.versions, ctx.plugins = isaaclab.versions(), versions_of(HOOK)
     if ctx.has_env:
         isaaclab.start(job.manifest.asset_root)
-    ctx.device = _device(job.manifest, ctx, torch_device)
+    ctx.device = _device(job.manifest, ctx.roles, ctx.rank, torch_device)
     with (
         ranks.process_group(ctx.device, synchronised=ctx.synchronised, role=ctx.role) as clock,
         contextlib.closing(Envs(job, library, ctx, ctx.device)) as envs,
@@ -78,14 +81,19 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
 
 def _train_without_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks | None:
     """Train; return the digests of the ranks if the backend returns modules."""
-    ctx.device = _device(job.manifest, ctx, no_simulator.device_of)
+    if ctx.roles:
+        every = range(ctx.world_size)
+        ctx.devices = tuple(_device(job.manifest, ctx.roles, rank, no_simulator.device_of) for rank in every)
+    ctx.device = _device(job.manifest, ctx.roles, ctx.rank, no_simulator.device_of)
     ctx.versions = no_simulator.versions_of(library)
     agent_cfg = no_simulator.agent_config_of(job.manifest, library)
     ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
     backend: Evaluating = plugins.new_backend(library)
     modules = backend.train(None, agent_cfg, ctx)
     ctx.ended()
-    return ranks.compare(modules, "", roles=_names(ctx)) if modules else None
+    # The ranks of one role may learn nothing, but a comparison needs all ranks.
+    is_compared = modules or (ctx.roles and ranks.has_group())
+    return ranks.compare(modules or (), "", roles=_names(ctx)) if is_compared else None
 
 
 def _names(ctx: Context) -> list[str]:
@@ -93,19 +101,20 @@ def _names(ctx: Context) -> list[str]:
     return [role.name for role in ctx.roles]
 
 
-def _device(manifest: Manifest, ctx: Context, device_of: Callable[[str, int | None], str]) -> str:
+def _device(manifest: Manifest, roles: Sequence[Role], rank: int, device_of: Callable[[str, int | None], str]) -> str:
     """Return the device of a rank. The ranks of a node that use a GPU take its GPUs in order.
 
     Args:
         manifest: The run.
-        ctx: Context of the rank.
+        roles: Role of each rank; empty if all ranks do the same.
+        rank: The rank.
         device_of: ``function(name, index)`` returns the device for a name and the number of a GPU.
     """
-    if not ctx.roles:
+    if not roles:
         return device_of(manifest.resources.device, None)
-    if ctx.roles[ctx.rank].cpu:
+    if roles[rank].cpu:
         return "cpu"
-    before = ctx.roles[ctx.rank - ctx.local_rank : ctx.rank]
+    before = roles[rank - rank % manifest.resources.nproc_per_node : rank]
     return device_of(manifest.resources.device, sum(not role.cpu for role in before))
 
 

@@ -69,8 +69,21 @@ SCENARIOS = {
     "missing": lambda: (sys.path.remove(os.environ["RIG"]), launch(physx)),
     "missing for": lambda: (sys.path.remove(os.environ["RIG"]), print(*map(kit.missing_for, *TASKS))),
     "terms": lambda: (wheel(), launch(physx)),
+    "rank": lambda: (gpus(2), behind(cpus=1), print(os.environ["LOCAL_RANK"], os.environ.get("JAX_LOCAL_RANK"))),
     "needs": lambda: print([kit.needs_runtime(cfg, kit.arguments_of("cpu")) for cfg in (physx, newton, camera)]),
 }
+
+def gpus(count):
+    import torch
+    from isaaclab.app import sim_launcher
+
+    torch.cuda.device_count, sim_launcher.set_cuda_device = lambda: count, lambda device: None
+
+def behind(cpus):
+    os.environ["LOCAL_RANK"] = str(cpus)
+    cfg = argparse.Namespace(physics=NewtonCfg(), sim=argparse.Namespace(device="cuda:0"))
+    launch(cfg, "cuda:0", world_size=2)
+    print(cfg.sim.device)
 
 def freed():
     cfg = argparse.Namespace(physics=PhysxCfg())
@@ -191,6 +204,9 @@ class TestOnIsaacLab:
         (start,) = starts(logs, "camera first")
         assert start["experience"].endswith("isaaclab.python.headless.rendering.kit")
         assert output(logs, "camera first").endswith("argv ['serve', '/tmp/pipe']\n")
+
+    def test_a_rank_behind_one_on_the_cpu_keeps_its_gpu(self, logs: Path) -> None:
+        assert output(logs, "rank").startswith("cuda:0\n1 None\n")
 
     def test_rehearsals_can_tell_which_env_would_start_it(self, logs: Path) -> None:
         assert output(logs, "needs").startswith("[True, False, True]")

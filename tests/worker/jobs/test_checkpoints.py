@@ -17,6 +17,30 @@ from rlnb.storage.walk import MOST_FOLDERS
 from rlnb.worker.jobs.checkpoints import saves_recorded
 
 
+def test_a_file_of_tensors_needs_no_trust_but_has_to_be_complete(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    rlnb.backend.write_tensors(tmp_path / "model_4.npz", {"weights": torch.zeros(3)})
+    header = b'{"weights":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
+    (tmp_path / "model_4.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
+    for name in ("model_4.safetensors", "model_4.npz"):
+        path = tmp_path / name
+        rlnb.backend.vet_checkpoint(path, False)
+        path.write_bytes(path.read_bytes()[:-4])
+        with pytest.raises(rlnb.RlnbError, match=f"{name} is not a checkpoint: it is not a complete"):
+            rlnb.backend.vet_checkpoint(path, True)
+
+
+def test_older_files_are_removed_and_one_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    paths = [tmp_path / f"agent_{number}.npz" for number in (9, 10, 11)]
+    for number, path in enumerate(paths):
+        path.touch()
+        os.utime(path, ns=(0, number))
+    rlnb.backend.remove_older([tmp_path / "gone.npz", *reversed(paths)], keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent_10.npz", "agent_11.npz"]
+    rlnb.backend.remove_older(paths[1:], keep=5)
+    assert len([*tmp_path.iterdir()]) == 2
+
+
 def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> None:
     seen = []
 

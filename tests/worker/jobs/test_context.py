@@ -100,7 +100,7 @@ data = [torch.randn(2000, 3, generator=torch.Generator().manual_seed(n), dtype=t
 offset, spread = float(sys.argv[1]), float(sys.argv[2])
 data = [offset + spread * (part + n) for n, part in enumerate(data)]
 mean, variance = data[rank].mean(0).float(), data[rank].var(0, unbiased=False).float()
-ctx = SimpleNamespace(world_size=2, group=None, synchronised=sys.argv[3] == "yes")
+ctx = SimpleNamespace(world_size=2, roles=(), group=None, synchronised=sys.argv[3] == "yes")
 before = (mean.tolist(), variance.tolist())
 Context.pool(ctx, mean, variance)
 whole = torch.cat(data)
@@ -253,6 +253,23 @@ def test_a_rank_knows_its_role_and_the_ranks_that_step_envs(tmp_path: Path, monk
     assert [ctx.is_first_with_env for ctx in ranks] == [False, True, False]
     assert {ctx.sharing for ctx in ranks} == {2}
     assert not any(with_roles(tmp_path / "n", monkeypatch, rank, simulator=False).has_env for rank in (1,))
+
+
+def test_statistics_of_a_role_without_a_group_are_not_those_of_all_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    context = with_roles(tmp_path, monkeypatch, 1, simulator=False)
+    with pytest.raises(rlnb.RlnbError, match=r"no process group of the role 'actor'\. Use torch\.distributed\."):
+        context.pool(None, None)
+
+
+def test_a_training_with_another_number_of_envs_than_its_share_has_to_say_so(tmp_path: Path) -> None:
+    context = context_of(tmp_path, 1)
+    context.planned_envs, context.num_envs_here, context.num_envs = 64, 8, 64
+    with pytest.raises(rlnb.RlnbError, match=r"trains with 8 envs on rank 0, and not with 64, .* Pass num_envs to"):
+        context.started(horizon=4, frames_per_step=32.0, max_iterations=1)
+    context.started(horizon=4, frames_per_step=32.0, max_iterations=1, num_envs=8)
 
 
 def test_the_roles_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from rlnb.backend import TrainContext
 from rlnb.hooks.registry import manager
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
+from rlnb.records.ranks import ranks_of
 from rlnb.records.record import JobRecord
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -125,6 +128,10 @@ def test_the_roles_of_a_library_without_a_simulator_decide_its_devices(
         monkeypatch.setenv(name, str(value))
     train(job_of(run, 0, TrainOptions()).path)
     assert devices == [device]
+    if rank == 0:
+        started = JobRecord(JobDir(run / "jobs" / "0-train"), "local").started
+        assert started is not None
+        assert started.devices == ("cuda:0", "cpu", "cuda:1")
 
 
 def roles(world_size: int, agent: object) -> list[rlnb.Role]:
@@ -147,5 +154,79 @@ def test_the_ranks_of_a_node_take_its_gpus_in_order_but_those_of_a_role_on_the_c
 
     resources = rlnb.Resources(device="cuda", nodes=2, nproc_per_node=2)
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="echo", resources=resources)
-    ranks: list[Any] = [SimpleNamespace(roles=roles, rank=rank, local_rank=rank % 2) for rank in range(4)]
-    assert [training._device(manifest, ctx, device_of) for ctx in ranks] == devices
+    assert [training._device(manifest, roles, rank, device_of) for rank in range(4)] == devices
+
+
+THEIRS = """
+import os, sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import rlnb
+
+LIBRARY = rlnb.Library(name="theirs", backend="theirs:Theirs", simulator=False, distributed=True, roles="theirs:roles")
+
+def roles(world_size, agent):
+    return [rlnb.Role(name="generator"), *[rlnb.Role(name="learner")] * (world_size - 1)]
+
+class Plugin:
+    @staticmethod
+    @rlnb.hookimpl
+    def rlnb_libraries():
+        return [LIBRARY]
+
+class Theirs:
+    def train(self, env, agent_cfg, ctx):
+        dist.init_process_group("gloo")
+        ctx.started(horizon=1, frames_per_step=1.0, max_iterations=1, num_envs=1)
+        return [] if ctx.role == "generator" else [torch.nn.Linear(2, 1)]
+
+if __name__ == "__main__":
+    from rlnb.worker.jobs.train import train
+
+    rlnb.register(Plugin)
+    train(Path(sys.argv[1]))
+    os._exit(0)
+"""
+
+
+def test_ranks_of_a_role_that_learns_nothing_do_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "theirs.py").write_text(THEIRS)
+    resources = rlnb.Resources(device="cpu", nproc_per_node=3)
+    task = rlnb.Task(id="Echo")
+    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="theirs", resources=resources)
+    files.write_once(tmp_path / "manifest.json", to_json(manifest))
+    job = job_of(tmp_path, 0, TrainOptions())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "3"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "theirs.py", str(job.path)],
+            env={**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in ("0", "1", "2")
+    ]
+    errors = [rank.communicate(timeout=200)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0, 0], errors
+    compared = ranks_of(JobRecord(job, "local").result)
+    assert compared is not None
+    assert compared.roles == ("generator", "learner", "learner")
+    started = JobRecord(job, "local").started
+    assert started is not None
+    assert started.devices == ("cpu", "cpu", "cpu")
+
+
+def test_a_training_removes_what_a_killed_one_has_left(run: Path) -> None:
+    (run / "logs" / "nn" / ".part-step_4").mkdir(parents=True)
+    (run / "logs" / "nn" / ".part-step_4" / "weights").touch()
+    (run / "logs" / ".part-model_4.replay_buffer.npz").touch()
+    (run / "logs" / ".removed-step_2").mkdir()
+    train(job_of(run, 0, TrainOptions()).path)
+    assert [path.name for path in (run / "logs").rglob(".*-*")] == []
+    assert (run / "logs" / "model_5.json").exists()

@@ -64,6 +64,7 @@ SAC = dataclasses.replace(
     logged_at_end=True,
     horizon_key="num_steps_per_episode",
     adapted=(),
+    checkpoint_glob="nn/last_*.pth",  # RL-Games' file of the best reward has no replay buffer beside it
     checkpoint_companions=(f"{{stem}}{BUFFER}",),
     metrics={
         **{name: tag for name, tag in RL_GAMES.metrics.items() if name not in ("value_loss", "action_std")},

@@ -14,6 +14,7 @@ from rlnb.backend import (
     TrainContext,
     random_state,
     read_tensors,
+    remove_older,
     restore_random_state,
     vet_checkpoint,
     write_tensors,
@@ -159,9 +160,7 @@ class Sac(SACAgent):
         path = Path(self.nn_dir) / f"last_{self.config['name']}_ep_{self.epoch_num}_rew_{reward}"
         self._write_buffer(path.with_name(f"{path.name}{BUFFER}"))
         self.save(str(path))
-        buffers = sorted(path.parent.glob(f"last_*{BUFFER}"), key=lambda one: one.stat().st_mtime_ns)
-        for old in buffers[:-BUFFERS]:
-            old.unlink(missing_ok=True)
+        remove_older(path.parent.glob(f"last_*{BUFFER}"), keep=BUFFERS)
 
     def _save_for_comparison(self, path: str) -> None:
         self._write_buffer(_buffer_of(Path(path)))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rlnb import RlnbError
-from rlnb.backend import read_tensors, write_tensors
+from rlnb.backend import read_tensors, remove_older, write_tensors
 from rlnb_skrl.plugin import BUFFER
 from rlnb_skrl.record import Recorder
 
@@ -132,9 +132,7 @@ class OffPolicyRecorder(Recorder):
 
     def remove_companions(self, checkpoint: Path) -> None:
         """Remove the replay buffers of older checkpoints, which may be large."""
-        buffers = sorted(checkpoint.parent.glob(f"agent_*{BUFFER}"), key=lambda path: path.stat().st_mtime_ns)
-        for path in buffers[:-BUFFERS]:
-            path.unlink(missing_ok=True)
+        remove_older(checkpoint.parent.glob(f"agent_*{BUFFER}"), keep=BUFFERS)
 
     def values(self) -> dict[str, float]:
         """Return the size of the replay buffer, the learning rate, and the standard deviation of the actions."""
