@@ -20,7 +20,16 @@ from rlnb.simulation import simulator
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "rlnb-cloning" / "src"
 TASK, NUM_ENVS, WAIT_S = "Isaac-Cartpole-Direct", 8, 300.0
-LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
+
+
+def lstm(model: str) -> dict[str, object]:
+    """Return the agent config values with which RSL-RL's actor or critic has an LSTM."""
+    sizes = {f"+{model}.rnn_hidden_dim": 8, f"+{model}.rnn_num_layers": 1}
+    return {f"{model}.class_name": "RNNModel", f"+{model}.rnn_type": "lstm", **sizes}
+
+
+POLICIES = {"rsl_rl": {}, "rl_games": {}, "skrl": {}, "sb3": {}, "recurrent": {**lstm("actor"), **lstm("critic")}}
+"""Agent config values by the name of the input. Each name but the last is that of its library."""
 pytestmark = [
     pytest.mark.isaaclab,
     pytest.mark.slow,
@@ -99,15 +108,17 @@ def test_a_policy_of_any_library_acts_as_in_its_own_run(root: Path, tmp_path: Pa
     from rlnb.training.inputs import InputFile
 
     folder, origins = RunDir(tmp_path / "run"), {}
-    for library in LIBRARIES:
-        run = rlnb.train(TASK, library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)
+    for name, agent in POLICIES.items():
+        library = "rsl_rl" if name == "recurrent" else name
+        run = rlnb.train(TASK, library=library, num_envs=NUM_ENVS, max_iterations=2, agent=agent, device="cpu")
+        run.wait(WAIT_S)
         rollout = run.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=8 * NUM_ENVS).rollout
         newest = run.checkpoints.last
         assert rollout is not None
         assert newest is not None
-        origins[library] = f"{run.id}/logs/{newest.name}"
-        copy_input(InputFile(file=newest, origin=origins[library], policy_of=run.record), library, folder)
-        (folder.inputs / library / "rollout.npz").write_bytes(rollout.read_bytes())
+        origins[name] = f"{run.id}/logs/{newest.name}"
+        copy_input(InputFile(file=newest, origin=origins[name], policy_of=run.record), name, folder)
+        (folder.inputs / name / "rollout.npz").write_bytes(rollout.read_bytes())
     task = Task(id=TASK, num_envs=NUM_ENVS)
     files.write_once(folder.manifest, Manifest(run_id="run", created="", task=task, library="rsl_rl", inputs=origins))
     simulator.shut_down()
@@ -115,8 +126,8 @@ def test_a_policy_of_any_library_acts_as_in_its_own_run(root: Path, tmp_path: Pa
     argv = [sys.executable, "-c", ACTS, str(folder.path)]
     done = subprocess.run(argv, env=rank, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(LIBRARIES)]
-    assert [row[0] for row in rows] == list(LIBRARIES), done.stdout[-3000:]
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith((*POLICIES,))]
+    assert [row[0] for row in rows] == list(POLICIES), done.stdout[-3000:]
     for name, difference, largest in rows:
         assert float(difference) < 1e-5 < float(largest), name
 

@@ -108,6 +108,11 @@ def test_the_cause_of_an_end_is_not_hidden_by_slurms_reports_about_other_nodes()
     assert reason(f"starting\n{by_hand}\n{rest}") == by_hand
     assert reason(f"{why}\n{by_hand.removesuffix('***')}DUE TO TASK FAILURE ***") == why
     assert reason(rest) == reason("") == ""
+    prologue = "The prologue failed on node0, status 127: module load cuda"
+    assert (
+        reason(f"rlnb: line 3: module: command not found\n{prologue}\nrlnb: line 3: module: command not found")
+        == prologue
+    )
 
 
 def test_slurms_refusal_is_a_problem(commands: Callable[[str, str], None]) -> None:

@@ -31,9 +31,10 @@ LOOPBACK = "127.0.0.1:0"
 DEFAULT_MEMORY_GIB = 4.0
 GPU_CORES, GPU_MEMORY_GIB = 4, 16.0
 """Cores and memory for each GPU of a node whose own numbers are not set."""
+PROLOGUE_FAILED = "The prologue failed on "
 PROLOGUE = (
     "set -e",
-    'trap \'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:'
+    f'trap \'rlnb_status=$?; [ "$rlnb_ready" ] || echo "{PROLOGUE_FAILED}`uname -n`, status $rlnb_status:'
     " ${BASH_COMMAND-}\" >&2' EXIT",
 )
 PROLOGUE_END = ("rlnb_ready=yes", "set +e")
@@ -373,7 +374,9 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
 
     def reason(self, output: str) -> str:
         """Return the line of a job's output that gives the cause of its end; an empty text if there is none."""
-        return last_line(without_reports(output))
+        # The first node on which the prologue fails ends the job on the others, whose last lines say less.
+        prologues = [line.strip() for line in output.splitlines() if line.strip().startswith(PROLOGUE_FAILED)]
+        return prologues[0] if prologues else last_line(without_reports(output))
 
     def __repr__(self) -> str:
         values = ((field, getattr(self, field.name)) for field in fields(self))
