@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -85,7 +86,7 @@ def load(task: Task, registered: Registered, origin: AgentOrigin) -> Any:
         return resolve_task_config(registered.gym_id, origin.name, overrides=selectors(task))[1]
     if origin.kind == "module":
         config = registered.agents[origin.name]
-        return config() if callable(config) else config
+        return config() if callable(config) else copy.deepcopy(config)  # a run changes it, and a process has several
     return plugins.agent_config(origin.name)
 
 

@@ -71,6 +71,14 @@ def test_a_module_may_name_a_config_by_library_or_by_entry_point(registered: Reg
     assert origin == agents.AgentOrigin(kind="module", name=key)
 
 
+def test_a_config_of_a_module_is_not_changed_by_the_runs_of_its_process() -> None:
+    config = {"actor": {"hidden": [32]}}
+    module = Registered(gym_id="", success=None, agents={"skrl": config})
+    origin = agents.AgentOrigin(kind="module", name="skrl")
+    agents.load(Task(id="T"), module, origin)["actor"]["hidden"].append(8)
+    assert agents.load(Task(id="T"), module, origin) == {"actor": {"hidden": [32]}}
+
+
 def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:
     assert agents.all_names(registered) == [
         "rl_games_small_cfg_entry_point",

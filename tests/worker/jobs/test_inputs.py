@@ -17,19 +17,32 @@ import rlnb
 from rlnb.hooks.registry import registry
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
+from rlnb.tasks import cell
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "rlnb-cloning" / "src"
 TASK, NUM_ENVS, WAIT_S = "Isaac-Cartpole-Direct", 8, 300.0
 
+LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
+RECURRENT = """
+from isaaclab_rl.rsl_rl import RslRlRNNModelCfg
+from isaaclab_tasks.core.cartpole.agents.rsl_rl_ppo_cfg import CartpolePPORunnerCfg
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv as ENV
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg as TASK
 
-def lstm(model: str) -> dict[str, object]:
-    """Return the agent config values with which RSL-RL's actor or critic has an LSTM."""
-    sizes = {f"+{model}.rnn_hidden_dim": 8, f"+{model}.rnn_num_layers": 1}
-    return {f"{model}.class_name": "RNNModel", f"+{model}.rnn_type": "lstm", **sizes}
-
-
-POLICIES = {"rsl_rl": {}, "rl_games": {}, "skrl": {}, "sb3": {}, "recurrent": {**lstm("actor"), **lstm("critic")}}
-"""Agent config values by the name of the input. Each name but the last is that of its library."""
+LSTM = {
+    "hidden_dims": [16], "activation": "elu", "obs_normalization": False,
+    "rnn_type": "lstm", "rnn_hidden_dim": 8, "rnn_num_layers": 1,
+}
+NOISE = RslRlRNNModelCfg.GaussianDistributionCfg(init_std=1.0)
+AGENTS = {
+    "rsl_rl": CartpolePPORunnerCfg(
+        actor=RslRlRNNModelCfg(**LSTM, distribution_cfg=NOISE), critic=RslRlRNNModelCfg(**LSTM)
+    )
+}
+"""
+"""A task whose policy keeps a state."""
+POLICIES = {**dict.fromkeys(LIBRARIES, TASK), "recurrent": "Recurrent"}
+"""Task of each policy, by the name of the input, which is that of its library for stock tasks."""
 pytestmark = [
     pytest.mark.isaaclab,
     pytest.mark.slow,
@@ -108,10 +121,10 @@ def test_a_policy_of_any_library_acts_as_in_its_own_run(root: Path, tmp_path: Pa
     from rlnb.training.inputs import InputFile
 
     folder, origins = RunDir(tmp_path / "run"), {}
-    for name, agent in POLICIES.items():
-        library = "rsl_rl" if name == "recurrent" else name
-        run = rlnb.train(TASK, library=library, num_envs=NUM_ENVS, max_iterations=2, agent=agent, device="cpu")
-        run.wait(WAIT_S)
+    cell.write_module(rlnb.options.folders, "Recurrent", RECURRENT, "test.ipynb")
+    for name, task_id in POLICIES.items():
+        library = name if name in LIBRARIES else "rsl_rl"
+        run = rlnb.train(task_id, library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)
         rollout = run.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=8 * NUM_ENVS).rollout
         newest = run.checkpoints.last
         assert rollout is not None
