@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.resources
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlnb.errors import CheckError, InterruptedRequest, Problem, RlnbError, did_you_mean, unknown
@@ -107,16 +108,13 @@ def new_backend(library: Library) -> Any:
     Raises:
         HookError: The plugin's class cannot be loaded, or fails when it is called. The error names the plugin.
     """
-    cls = None
+    backend = _loaded(library.backend, functools.partial(_backend_error, library))
     try:
-        cls = load(library.backend)
-        return cls()
+        return backend()
+    except RlnbError:
+        raise
     except (Exception, SystemExit) as exc:  # a plugin may raise anything
-        if isinstance(exc, InterruptedRequest) or (isinstance(exc, RlnbError) and cls is not None):
-            raise  # words of the plugin's own
-        plugin, fault = owner_of(library), _fault_text(exc)
-        what = f"The library {library.name!r} of the {plugin} has no backend: {fault}"
-        raise HookError(what, fault=fault, fix=plugin.usual_fix) from exc
+        raise _backend_error(library, cause_of(exc)) from exc
 
 
 def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tuple[Role, ...]:
@@ -134,11 +132,7 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
     if not library.roles:
         return ()
     values = {path.removeprefix("+"): value for path, value in agent.items()}
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            function = load(library.roles)
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
-        raise _roles_error(library, _fault_text(exc)) from exc
+    function = _loaded(library.roles, functools.partial(_roles_error, library))
     try:
         with contextlib.redirect_stdout(sys.stderr):
             roles = tuple(function(world_size, values))
@@ -181,9 +175,26 @@ def _fault_of(roles: Sequence[object], world_size: int) -> str:
     return ""
 
 
-def _fault_text(exc: BaseException) -> str:
-    """Return the text of an error of rlnb, or what another error was and where."""
-    return str(exc) if isinstance(exc, RlnbError) else cause_of(exc)
+def _loaded(reference: str, error: Callable[[str], HookError]) -> Any:
+    """Return what a plugin's ``"module:attr"`` string names.
+
+    Args:
+        reference: The string.
+        error: Returns the error for a fault, which names the plugin.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return load(reference)
+    except InterruptedRequest:
+        raise
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        raise error(str(exc) if isinstance(exc, RlnbError) else cause_of(exc)) from exc
+
+
+def _backend_error(library: Library, fault: str) -> HookError:
+    plugin = owner_of(library)
+    what = f"The library {library.name!r} of the {plugin} has no backend: {fault}"
+    return HookError(what, fault=fault, fix=plugin.usual_fix)
 
 
 def _roles_error(library: Library, fault: str) -> HookError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -12,7 +13,7 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rlnb import plugins
@@ -77,15 +78,14 @@ def resources(
         return request
     if "fps" not in library.metrics:
         raise RlnbError(f'{library.name} logs no "fps", which "auto" measures. Use a number: nproc_per_node=2.')
+    can_share = functools.partial(_can_share, manifest, library, num_envs)
     if request.device != "cpu" and (gpus := gpu_count()):
-        fitting = (count for count in range(1, gpus + 1) if _can_share(manifest, library, num_envs, count))
-        return dataclasses.replace(request, nproc_per_node=max(fitting))
+        return dataclasses.replace(request, nproc_per_node=max(filter(can_share, range(1, gpus + 1))))
     remembered = _path(options.folders, manifest)
     record = files.read_json(remembered) or {}
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
     if not rates:
-        shares = candidates(len(os.sched_getaffinity(0)), num_envs)
-        shares = [share for share in shares if _can_share(manifest, library, num_envs, share[0])]
+        shares = candidates(len(os.sched_getaffinity(0)), can_share)
         rates = _measure(manifest, shares, inputs, trust)
         files.make_folder(remembered.parent)
         files.write_once(remembered, rates)
@@ -94,9 +94,14 @@ def resources(
     return dataclasses.replace(request, nproc_per_node=ranks, threads=threads)
 
 
-def candidates(cores: int, num_envs: int) -> list[tuple[int, int]]:
-    """Return the candidates (ranks, threads of each rank): powers of two that divide the envs, up to all cores."""
-    ranks = [2**power for power in range(cores.bit_length()) if 2**power <= cores and num_envs % 2**power == 0]
+def candidates(cores: int, can_share: Callable[[int], bool]) -> list[tuple[int, int]]:
+    """Return the candidates (ranks, threads of each rank): powers of two up to all cores.
+
+    Args:
+        cores: Number of cores.
+        can_share: Says whether a number of ranks can share the envs equally.
+    """
+    ranks = [2**power for power in range(cores.bit_length()) if can_share(2**power)]
     shares = [(count, cores // count) for count in ranks]
     return shares if cores == 1 else [*shares, (1, 1)]
 

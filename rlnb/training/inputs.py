@@ -138,7 +138,7 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
     elif (record := run_of(file)) is not None:
         refuse_far(record.folder, file)
     if spec.kind == "folder":
-        _refuse_odd(subject, file)
+        _check_folder(subject, file)
     if spec.kind == "policy":
         record = _owner(subject, file, record, trust=trust)
     is_of_run = record is not None and file.is_relative_to(root.runs.absolute())
@@ -172,8 +172,12 @@ def _is_input(path: Path, kind: str) -> bool:
     return path.is_file() or (record is not None and path in record.checkpoints)
 
 
-def _refuse_odd(subject: str, folder: Path) -> None:
-    """Raise an error for a folder that cannot be copied whole."""
+def _check_folder(subject: str, folder: Path) -> None:
+    """Check that a folder can be copied whole.
+
+    Raises:
+        RlnbError: It has no files, too many, or a link to anything else.
+    """
     subject = f"{subject}, {folder},"
     if not is_small(folder):
         limits = f"{MOST_FOLDERS:,} folders or {MOST_FILES:,} files"

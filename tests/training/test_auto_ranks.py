@@ -43,7 +43,7 @@ NUM_ENVS = 64
     ],
 )
 def test_cores_and_envs_are_shared_evenly(cores: int, num_envs: int, expected: list[tuple[int, int]]) -> None:
-    assert auto_ranks.candidates(cores, num_envs) == expected
+    assert auto_ranks.candidates(cores, lambda ranks: num_envs % ranks == 0) == expected
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_fastest_number_of_ranks_is_measured_once(root: Path) -> None:
     first = rlnb.train("Isaac-Cartpole-Direct", **arguments).wait(timeout_s=300)
     (remembered,) = root.glob("cards/ranks-*.json")
     rates = json.loads(remembered.read_text())
-    tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), 64)
+    tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), lambda ranks: 64 % ranks == 0)
     assert set(rates) == {f"{ranks}x{threads}" for ranks, threads in tried}
     assert all(rate > 0 for rate in rates.values())
     chosen = first.manifest.resources

@@ -44,7 +44,8 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
 
     Raises:
         RlnbError: The path is neither a regular file nor a folder with files, torch did not write the file, or its
-            weights-only reader refuses the file and ``trust`` is False. A ``.npz`` or ``.safetensors`` file is torn.
+            weights-only reader refuses the file and ``trust`` is False; or a ``.npz`` or ``.safetensors`` file is not
+            complete.
     """
     if checkpoint.is_dir():
         # All of them: files_below stops after some hundred folders, and the library may read the others.
@@ -109,7 +110,7 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the parts of checkpoints that a process has left which was killed while it wrote or removed them.
+    """Remove what is left of checkpoints that a killed process was writing or removing.
 
     Args:
         folder: Folder of a training's logs, where no other process writes.

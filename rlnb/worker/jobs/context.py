@@ -23,6 +23,7 @@ from rlnb.spec import Json, Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.worker.jobs.origin import Origin
+from rlnb.worker.jobs.ranks import has_group
 from rlnb.worker.jobs.resumed import LOST, RESTORED, restored
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Context:
         self._next_look_s = 0.0
         self._first_iteration = self._horizon = 0
         self._all_ranks = False
-        self.planned_envs = 0
+        self.planned_envs = 0  # this rank's share of the envs if its backend makes them
 
     @property
     def ranks_with_env(self) -> tuple[int, ...]:
@@ -353,9 +354,8 @@ def communication() -> Mapping[str, str]:
     They often explain why a cluster is slow.
     """
     settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
-    dist = sys.modules.get("torch.distributed")  # not every library imports it
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        settings["backend"] = str(dist.get_backend())
+    if has_group():
+        settings["backend"] = str(sys.modules["torch.distributed"].get_backend())
     return settings
 
 
