@@ -29,7 +29,6 @@ WAIT_S = 600.0
         ("skrl", CARTPOLE, "skrl"),
         ("skrl_jax", CARTPOLE, "jax"),
         ("skrl_mappo", PENDULUM, "skrl"),
-        ("skrl_ippo", PENDULUM, "skrl"),
         ("rsl_rl", PENDULUM, "rsl_rl"),  # Isaac Lab joins the agents into one
     ],
 )

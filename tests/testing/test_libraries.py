@@ -1,6 +1,7 @@
 """The conformance kit on real Isaac Lab: it finds each fault that is planted in the library of the template.
 
-The faults that a training without a simulator shows as well are in test_training.py.
+The faults that a training without a simulator shows as well are in test_training.py, and those that the worker itself
+refuses in tests/worker/jobs.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ class Fault(NamedTuple):
 
 
 FAULTS = {
-    "checkpoint-ignored": Fault("if ctx.checkpoint is not None:", "if False:", RESUMES, "does not read ctx.checkpoint"),
     "weights-lost": Fault(
         'policy.load_state_dict(state["policy"])\n', "pass\n", RESUMES, "has not restored {'policy'.* Load these parts"
     ),
