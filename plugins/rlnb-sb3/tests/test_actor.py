@@ -1,6 +1,7 @@
 """The module for rollouts and export gives the same actions as Stable-Baselines3 itself."""
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,17 +13,20 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("normalised", [True, False])
 @pytest.mark.parametrize("arguments", [{}, {"use_sde": True, "policy_kwargs": {"squash_output": True}}])
-def test_actions_are_the_librarys_own(normalised: bool, arguments: dict[str, Any]) -> None:
+def test_actions_are_the_librarys_own(normalised: bool, arguments: dict[str, Any], tmp_path: Path) -> None:
     import torch
     from rlnb_sb3.actor import Actor
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.logger import configure
     from stable_baselines3.common.vec_env import VecNormalize
 
     env = make_vec_env("Pendulum-v1", 8, seed=0)  # torques of -2 to 2
     if normalised:
         env = VecNormalize(env)
-    agent = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu", **arguments).learn(512)
+    agent = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu", **arguments)
+    agent.set_logger(configure(str(tmp_path), []))
+    agent.learn(512)
     agent.policy.action_net.weight.data *= 150.0  # so that some actions are out of bounds
     raw = torch.linspace(-1, 1, 1001)[:, None] * torch.as_tensor(env.observation_space.high)
     seen = env.normalize_obs(raw.numpy()) if isinstance(env, VecNormalize) else raw.numpy()

@@ -29,10 +29,12 @@ def backend() -> ModuleType:
 
 def agent(backend: ModuleType, folder: Path, *, seed: int, normalises: bool = True) -> Any:
     from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.logger import configure
     from stable_baselines3.common.vec_env import VecNormalize
 
     env = make_vec_env("Pendulum-v1", 2, seed=seed)
     agent = backend._Ppo("MlpPolicy", VecNormalize(env) if normalises else env, n_steps=32, seed=seed, device="cpu")
+    agent.set_logger(configure(str(folder), []))
     agent.ctx, agent.last = SimpleNamespace(log_dir=folder, iteration_finished=lambda save: None), 2
     return agent
 
