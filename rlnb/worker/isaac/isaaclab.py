@@ -7,6 +7,7 @@ imported, so the asset root has to be set first.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import importlib
 import importlib.metadata
@@ -214,17 +215,20 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     agents = dict(getattr(module, "AGENTS", {}))
     gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
     if gym_id not in gymnasium.registry:
-        gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg})
+        # A run changes its config, and a process has several runs.
+        make = cfg if inspect.isclass(cfg) else lambda: copy.deepcopy(cfg)
+        gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": make})
     success = plugins.load(task.success) if task.success else getattr(module, "success", None)
     source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
     return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
 
 
-def _default(cfg: type) -> type:
-    """Return the config class, or the class of its default if it is a set of presets, as in the stock camera tasks."""
+def _default(cfg: Any) -> type:
+    """Return the class of a config, or of its default if it is a set of presets, as in the stock camera tasks."""
     from isaaclab_tasks.utils import PresetCfg
 
-    return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
+    cls = cfg if inspect.isclass(cfg) else type(cfg)
+    return type(getattr(cfg() if cfg is cls else cfg, "default", None)) if issubclass(cls, PresetCfg) else cls
 
 
 def _only_class(module: ModuleType, fits: Callable[[type], bool], kind: str, name: str) -> type:

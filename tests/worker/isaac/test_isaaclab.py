@@ -376,3 +376,19 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
     run = rlnb.train(task, max_iterations=2, device="cpu").wait(timeout_s=300)
     evaluation = run.evaluate(episodes=4)
     assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
+
+
+def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tmp_path: Path) -> None:
+    from rlnb.worker.isaac import isaaclab
+
+    path = tmp_path / "short.py"
+    path.write_text(
+        "from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv as ENV\n"
+        "from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg\n"
+        "TASK = CartpoleEnvCfg(episode_length_s=3.0)\n"
+    )
+    task = rlnb.Task(id="short", source=str(path))
+    for _ in range(2):
+        cfg = isaaclab.resolve(task, isaaclab.register(task))
+        assert (cfg.episode_length_s, cfg.scene.env_spacing) == (3.0, 4.0)
+        cfg.episode_length_s, cfg.scene.env_spacing = 1.0, 1.0
