@@ -1,7 +1,6 @@
 """The conformance kit on real Isaac Lab: it finds each fault that is planted in the library of the template.
 
-The faults that a training without a simulator shows as well are in test_training.py, and those that the worker itself
-refuses in tests/worker/jobs.
+The faults that a training without a simulator shows as well are in test_training.py.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ class Fault(NamedTuple):
 
 
 FAULTS = {
+    "checkpoint-ignored": Fault("if ctx.checkpoint is not None:", "if False:", RESUMES, "does not read ctx.checkpoint"),
     "weights-lost": Fault(
         'policy.load_state_dict(state["policy"])\n', "pass\n", RESUMES, "has not restored {'policy'.* Load these parts"
     ),
