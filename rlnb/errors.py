@@ -76,6 +76,13 @@ class FreshProcessError(RlnbError):
     """Raised by a worker that cannot serve a request with the modules that it has loaded. A fresh worker can."""
 
 
+class NotFiniteError(RlnbError):
+    """Raised in a worker for a weight, an action or a value of an env that is nan or infinite.
+
+    The message names the value and its place.
+    """
+
+
 class TrainingStopped(Exception):
     """Raised in a worker to end a training that was told to stop and has saved a checkpoint. It is not a failure."""
 

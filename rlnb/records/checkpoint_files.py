@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from rlnb.errors import RlnbError
-from rlnb.records import remote
+from rlnb.records import remote, weights
 from rlnb.records.layout import RunDir, is_match
 from rlnb.registration.library import STEM, Library
 from rlnb.storage import files
@@ -123,6 +123,17 @@ def is_whole(checkpoint: Path, library: Library) -> bool:
     companions = (path for path in companions_of(checkpoint, library) if files.there(path))
     paths = [*files_of(checkpoint), *companions]
     return bool(paths) and all(map(is_whole_file, paths))
+
+
+def fault_of(checkpoint: Path, library: Library) -> str:
+    """Return why a checkpoint cannot be used, as the end of a sentence: torn, or not finite. Empty if it can.
+
+    Its companions are not searched for values that are not finite: they may be large, and only a training reads them.
+    """
+    if not is_whole(checkpoint, library):
+        return "is not a complete checkpoint: it is torn"
+    fault = weights.fault_of(checkpoint)
+    return f"is not finite: {fault}" if fault else ""
 
 
 def is_whole_file(path: Path) -> bool:

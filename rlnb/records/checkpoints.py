@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -53,21 +55,31 @@ class Checkpoints(list[Path]):
         """The newest checkpoint; None if the run has none."""
         return self[-1] if self else None
 
-    def last_whole(self, before: Path | None = None) -> Path | None:
-        """Return the newest checkpoint that is not torn; None if there is none. A warning names those passed over.
+    def last_sound(self, before: Path | None = None) -> Path | None:
+        """Return the newest checkpoint that is neither torn nor has weights that are not finite; None without one.
+
+        A warning names those that are passed over. A checkpoint on another machine is taken for sound.
 
         Args:
             before: Checkpoint of the run; only older ones are considered. None considers all.
         """
-        torn: list[str] = []
+        passed: list[str] = []
         older = self[: self.index(before)] if before is not None and before in self else self
         for path in reversed(older):
-            if path in self.far or self.is_whole(path):
-                if torn:
-                    logger.warning("%s is incomplete. %s is used instead.", ", ".join(torn), path.name)
+            if not (fault := self.fault(path)):
+                if passed:
+                    logger.warning("%s %s is used instead.", " ".join(passed), path.name)
                 return path
-            torn.append(path.name)
+            passed.append(f"{path.name} {fault}.")
         return None
+
+    def last_whole(self) -> Path | None:
+        """Return the newest checkpoint that is not torn; None if there is none. Its weights are not read."""
+        return next((path for path in reversed(self) if path in self.far or self.is_whole(path)), None)
+
+    def fault(self, path: Path) -> str:
+        """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
+        return "" if path in self.far else checkpoint_files.fault_of(path, self._library)
 
     def exists(self, path: Path) -> bool:
         """Return whether a path is a file, or a folder if that is what the library's checkpoints are."""
@@ -99,7 +111,9 @@ class Checkpoints(list[Path]):
         return self._record.library_spec or plugins.SCRIPT
 
     def best(self, metric: str = "reward", *, lowest: bool = False) -> Path | None:
-        """Return the checkpoint at whose iteration a metric was best: the newest of equals, None if the run has none.
+        """Return the checkpoint at whose iteration a metric was best: the newest of equals, None if there is none.
+
+        A checkpoint that is torn or not finite is not the best one.
 
         Args:
             metric: Metric name or raw tag, see ``run.metrics.names``. A checkpoint is rated by the last value logged
@@ -113,8 +127,11 @@ class Checkpoints(list[Path]):
         refuse_other_than_text("metric", metric)
         rated = self._rated(metric, -1 if lowest else 1)
         if self and not rated:
-            raise RlnbError(f"{metric!r} of {self._record.id} has no value at any of its {len(self)} checkpoints.")
-        return max(rated)[2] if rated else None
+            raise RlnbError(
+                f"{metric!r} of {self._record.id} has no finite value at any of its {len(self)} checkpoints."
+            )
+        sound = (path for *_, path in sorted(rated, reverse=True) if not self.fault(path))
+        return next(sound, None)
 
     def _rated(self, metric: str, sign: int) -> list[tuple[float, float, Path]]:
         series = self._record.metrics[metric]
@@ -122,7 +139,7 @@ class Checkpoints(list[Path]):
         rated = []
         for number, path in zip(self.iterations, self, strict=True):
             before = [value for iteration, value in logged if number is not None and iteration <= number]
-            if number is not None and before and before[-1] == before[-1]:  # a number, and not NaN
+            if number is not None and before and math.isfinite(before[-1]):
                 rated.append((sign * before[-1], number, path))
         return rated
 
@@ -138,8 +155,13 @@ class Checkpoints(list[Path]):
         return [int(match.group(1)) / per - finished if match else None for match in matches]
 
     def spare(self, keep: int) -> list[Path]:
-        """Return the numbered checkpoints that are neither among the newest ``keep`` nor the best by reward."""
+        """Return the numbered checkpoints that are neither among the newest ``keep`` nor the best by reward.
+
+        If some of these are torn or not finite, the newest ``keep`` sound ones stay too: a training goes on from them.
+        """
         counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
+        sound = itertools.islice((path for path in reversed(counted) if not self.fault(path)), keep)
+        kept = {*counted[-keep:], *sound}
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
-        best = max(rated)[2] if rated else None
-        return [path for path in counted[: max(0, len(counted) - keep)] if path != best]
+        kept |= {*itertools.islice((path for *_, path in sorted(rated, reverse=True) if not self.fault(path)), 1)}
+        return [path for path in counted if path not in kept]

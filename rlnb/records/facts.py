@@ -48,7 +48,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         name: Name or path of the checkpoint; None is the last.
 
     Raises:
-        RunError: The run has no complete checkpoint, the named one is torn, or rlnb cannot load the run's checkpoints.
+        RunError: The run has no sound checkpoint, the named one is torn or not finite, or rlnb cannot load the run's
+            checkpoints.
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
@@ -64,8 +65,10 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
             )
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
-        if (newest := checkpoints.last_whole()) is None:
-            raise RunError(f"{record.id} ({record.state}) has no complete checkpoint: all of them are torn.")
+        if (newest := checkpoints.last_sound()) is None:
+            raise RunError(
+                f"{record.id} ({record.state}) {none_sound(checkpoints)} Start a new training: rlnb.train(...)"
+            )
         return str(newest.relative_to(record.path))
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
@@ -74,11 +77,21 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         return str(path.relative_to(record.path))
     if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
-    if not checkpoints.is_whole(path):
-        earlier = checkpoints.last_whole(before=path)
-        fix = f"Use checkpoint={earlier.name!r}." if earlier else "Use another file."
-        raise RunError(f"{path} is not a complete checkpoint: it is torn. {fix}")
+    if fault := checkpoints.fault(path):
+        raise RunError(f"{path} {fault}. {other_fix(checkpoints, path)}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
+
+
+def none_sound(checkpoints: Checkpoints) -> str:
+    """Return a sentence that says why none of a run's checkpoints can be used."""
+    newest = checkpoints[-1]
+    return f"has no checkpoint that can be used. The newest, {newest.name}, {checkpoints.fault(newest)}."
+
+
+def other_fix(checkpoints: Checkpoints, path: Path) -> str:
+    """Return the fix for a checkpoint that cannot be used: a sound one of the run, if it has one."""
+    sound = checkpoints.last_sound(before=path) or checkpoints.last_sound()
+    return f"Use checkpoint={sound.name!r}." if sound else "Use another file."
 
 
 def _stock_fix(record: StockRecord, name: str | Path | None) -> str:

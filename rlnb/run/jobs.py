@@ -16,11 +16,12 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
-from rlnb.errors import RlnbError, RunError
+from rlnb.errors import NotFiniteError, RlnbError, RunError
 from rlnb.hooks.calls import require
 from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records import remote
+from rlnb.records.facts import RunFacts
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.owner import refuse_another_users
@@ -118,13 +119,24 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     if job.may_wait():
         loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
     reason = result.error if result else loss
-    verb = "resume()" if job.kind == "train" and record.checkpoints and resumes(record) else "logs(200)"
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     raise RunError(
-        f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
+        f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: {_next_call(record, job)}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
+
+
+def _next_call(record: RunRecord, job: JobRecord) -> str:
+    """Return the call that helps after a job that has failed, was lost or was cancelled."""
+    run, result = f"rlnb.get_run({record.id!r})", job.result
+    is_not_finite = result is not None and result.error.startswith(f"{NotFiniteError.__name__}:")
+    flight = RunFacts.of(record).flight if is_not_finite and job.kind == "train" else None
+    if flight is not None and flight.fatal:  # a training that goes on would meet the same value again
+        return f"{run}.flight" if flight.replay_from is None else f"rlnb.replay({record.id!r})"
+    checkpoints = record.checkpoints if job.kind == "train" and resumes(record) else None
+    goes_on = checkpoints is not None and any(not checkpoints.fault(path) for path in reversed(checkpoints))
+    return f"{run}.resume()" if goes_on else f"{run}.logs(200)"
 
 
 def resumes(record: RunRecord) -> bool:

@@ -77,6 +77,8 @@ class Runs(Sequence[Run]):
     def values(self, name: str) -> list[Any]:
         """Return an argument, or a metric's last value, of each run; None for a run without it.
 
+        A metric's last value that is nan or infinite is none: such a run is not the best by any metric.
+
         Raises:
             NotFoundError: None of the runs has such a metric or argument.
         """
@@ -84,7 +86,7 @@ class Runs(Sequence[Run]):
         values = [argument(run.manifest, name) for run in self]
         if all(value is None for value in values) and name not in ARGUMENTS:
             lasts = [_last(run, name) for run in self]
-            values = [None if math.isnan(last) else last for last in lasts]
+            values = [last if math.isfinite(last) else None for last in lasts]
         if self and all(value is None for value in values) and name not in ARGUMENTS:
             names = {name for run in self for name in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
             raise unknown("metric or argument", name, names, has="There are")

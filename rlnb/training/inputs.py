@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rlnb import plugins
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
 from rlnb.records.config import resolved
+from rlnb.records.facts import none_sound, other_fix
 from rlnb.records.find import run_of
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
@@ -147,7 +148,7 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
 
 
 def newest_of(run: Run, subject: str) -> Path:
-    """Return the newest complete checkpoint of a run, to take its weights or its policy.
+    """Return the newest sound checkpoint of a run, to take its weights or its policy.
 
     Args:
         run: The run.
@@ -156,9 +157,11 @@ def newest_of(run: Run, subject: str) -> Path:
     Raises:
         RlnbError: The run has none, or only on another machine.
     """
-    newest = run.checkpoints.last_whole()
+    checkpoints, state = run.checkpoints, f"{run.id} ({run.state})"
+    newest = checkpoints.last_sound()
+    if newest is None and checkpoints:
+        raise RlnbError(f"{subject}: {state} {none_sound(checkpoints)} Use another run.")
     if newest is None:
-        state = f"{run.id} ({run.state})"
         raise RlnbError(f"{subject}: {state} has no complete checkpoint yet. Wait for one, or use another run.")
     refuse_far(run.record.folder, newest)
     return newest
@@ -204,15 +207,15 @@ def _owner(subject: str, file: Path, record: RunRecord | None, *, trust: bool) -
     """Return the run of a policy's checkpoint.
 
     Raises:
-        RlnbError: The checkpoint belongs to no run, or is torn, or the run is another user's and is not trusted.
+        RlnbError: The checkpoint belongs to no run, is torn or not finite, or is another user's and not trusted.
     """
     if record is None:
         raise RlnbError(
             f"{subject}, {file}, belongs to no run, so its library and agent config are unknown. "
             "Use a run, or a checkpoint in the folder of a run."
         )
-    if not record.checkpoints.is_whole(file):
-        raise RlnbError(f"{subject}, {file}, is not a complete checkpoint: it is torn. Use an earlier one.")
+    if fault := record.checkpoints.fault(file):
+        raise RlnbError(f"{subject}, {file}, {fault}. {other_fix(record.checkpoints, file)}")
     refuse_another_users(record, trust=trust)
     return record
 

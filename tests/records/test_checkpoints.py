@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import zipfile
@@ -167,7 +168,7 @@ def test_a_torn_checkpoint_is_passed_over_and_the_one_before_is_named(
     os.truncate(run.checkpoints[-1], 0)
     os.truncate(run.checkpoints[-2], 10)
     assert run.evaluate(episodes=4).checkpoint == "logs/model_19.json"
-    assert "model_29.json, model_24.json is incomplete. model_19.json is used instead." in caplog.text
+    assert "model_24.json is not a complete checkpoint: it is torn. model_19.json is used instead." in caplog.text
     with pytest.raises(
         rlnb.RunError, match=r"model_24\.json is not a complete checkpoint.*Use checkpoint='model_19\.json'"
     ):
@@ -180,8 +181,40 @@ def test_a_torn_checkpoint_is_passed_over_and_the_one_before_is_named(
     assert run.progress == (40, 40)
     for path in run.checkpoints:
         os.truncate(path, 0)
-    with pytest.raises(rlnb.RunError, match="has no complete checkpoint"):
+    with pytest.raises(rlnb.RunError, match=r"no checkpoint that can be used\. The newest, .* it is torn"):
         run.evaluate(episodes=4)
+
+
+def poison(path: Path) -> None:
+    """Make the weight of an echo checkpoint nan."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), "level": float("nan")}))
+
+
+def test_a_checkpoint_that_is_not_finite_is_passed_over_and_named(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = echo(agent={"peak": 29})
+    assert run.checkpoints.best() == run.checkpoints[-1]
+    poison(run.checkpoints[-1])
+    assert run.checkpoints.best() == run.checkpoints[-2]
+    assert [path.name for path in run.checkpoints.spare(1)] == [f"model_{n}.json" for n in (4, 9, 14, 19)]
+    assert run.evaluate(episodes=4).checkpoint == "logs/model_24.json"
+    assert "model_29.json is not finite: level is nan. model_24.json is used instead." in caplog.text
+    named = r"model_29\.json is not finite: level is nan\. Use checkpoint='model_24\.json'"
+    with pytest.raises(rlnb.RunError, match=named):
+        run.evaluate(episodes=4, checkpoint="model_29.json")
+    with pytest.raises(rlnb.CheckError, match=f"init_from: .*{named}"):
+        echo(init_from=run.checkpoints[-1])
+    jobs = len(run.jobs)
+    for path in run.checkpoints:
+        poison(path)
+    for verb in (run.resume, run.evaluate, run.fetch):
+        with pytest.raises(rlnb.RunError, match=r"no checkpoint that can be used\. The newest, .* level is nan"):
+            verb()
+    with pytest.raises(rlnb.CheckError, match=r"init_from: .* no checkpoint that can be used"):
+        echo(init_from=run)
+    assert len(run.jobs) == jobs
+    assert len(rlnb.runs()) == 1
 
 
 def test_an_archive_without_its_end_is_torn(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import NoReturn
 import pytest
 
 import rlnb
+from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run import jobs
@@ -142,3 +146,28 @@ def test_a_launcher_for_a_run_without_a_simulator_is_refused(root: Path) -> None
     with pytest.raises(rlnb.RunError, match=r"launcher= is not possible for .*, since echo has no simulator"):
         run.evaluate(launcher=rlnb.local())
     assert len(run.jobs) == 1
+
+
+def test_the_advice_after_a_failure_is_a_call_that_can_help(root: Path) -> None:
+    run = echo(max_iterations=20, agent={"crash_at": 12})
+
+    def advice() -> str:
+        with pytest.raises(rlnb.RunError) as raised:
+            rlnb.get_run(run.id).wait(WAIT_S)
+        return next(line for line in str(raised.value).splitlines() if "next:" in line)
+
+    assert advice().endswith(".resume()")
+    result, job = run.jobs[0].folder.result, run.jobs[0].folder
+    result.write_text(json.dumps({**json.loads(result.read_text()), "error": "NotFiniteError: The reward is nan"}))
+    assert advice().endswith(".resume()"), "a checkpoint from before, and no record of the steps"
+    flight = Flight(
+        what="The reward is nan", kind="reward", name="", label="", index=0, env=0, step=3, iteration=0, first_step=0
+    )
+    write(job.flight(0), dataclasses.replace(flight, replay_from=0), {}, {})
+    assert advice().endswith(f"rlnb.replay({run.id!r})"), "a training that goes on would meet the same value again"
+    write(job.flight(0), flight, {}, {})
+    assert advice().endswith(".flight"), "it cannot be replayed"
+    shutil.rmtree(job.flight(0))
+    for path in run.checkpoints:
+        path.write_text('{"iteration": 4, "level": NaN}')
+    assert advice().endswith(".logs(200)")

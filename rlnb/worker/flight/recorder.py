@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.errors import RlnbError, TrainingStopped
+from rlnb.errors import NotFiniteError, TrainingStopped
 from rlnb.records.flight import ALERT, Flight, write
 from rlnb.storage import files
 from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, terms
@@ -49,10 +49,6 @@ def recording(
 ) -> contextlib.AbstractContextManager[object]:
     """Return a context manager that records an env, with the arguments of :class:`Recorder`."""
     return contextlib.nullcontext() if os.environ.get(VARIABLE) == "0" else Recorder(env, folder, iteration)
-
-
-class NotFiniteError(RlnbError):
-    """A value of a training is nan or infinite, so that the policy can learn nothing any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
