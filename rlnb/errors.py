@@ -47,6 +47,10 @@ class RunError(RlnbError, RuntimeError):
     """Raised for a run that failed, was lost, or cannot do the request. The message names the log and the next call."""
 
 
+class NotFiniteError(RunError):
+    """Raised for a weight, an action or a value of an env that is nan or infinite. The message names its place."""
+
+
 class WorkerError(RlnbError, RuntimeError):
     """Raised when the worker answers with an error, or ends.
 
@@ -74,13 +78,6 @@ class InterruptedRequest(RlnbError):
 
 class FreshProcessError(RlnbError):
     """Raised by a worker that cannot serve a request with the modules that it has loaded. A fresh worker can."""
-
-
-class NotFiniteError(RlnbError):
-    """Raised in a worker for a weight, an action or a value of an env that is nan or infinite.
-
-    The message names the value and its place.
-    """
 
 
 class TrainingStopped(Exception):

@@ -91,14 +91,17 @@ class EvaluationRecord:
         for name, numbers in of_episodes.items():
             if len(numbers) != count:
                 yield f"{name} has {counted(len(numbers), 'number')} for {counted(count, 'episode')}"
-        if any(not 0 <= success <= 1 for success in self.successes or ()):
+        if any(success < 0 or success > 1 for success in self.successes or ()):  # nan has a clause of its own
             yield "successes has a number that is not from 0 to 1"
         for name, numbers in self.values.items():
             if not numbers:
                 yield f"the value {name!r} has no number"
-        every = [*of_episodes.values(), *self.values.values(), self.returns]
-        if any(isinstance(number, int) and abs(number) > LARGEST for numbers in every for number in numbers):
-            yield "a number is larger than a float can be"
+        every = of_episodes | {f"the value {name!r}": numbers for name, numbers in self.values.items()}
+        for name, numbers in {**every, "returns": self.returns}.items():
+            if (index := _not_finite(numbers)) is not None:
+                yield f"{name} has {numbers[index]} at index {index}"
+            if any(isinstance(number, int) and abs(number) > LARGEST for number in numbers):
+                yield f"{name} has a number that is larger than a float can be"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -342,6 +345,12 @@ def evaluations_of(jobs: Iterable[JobDir]) -> list[Evaluation]:
         else:
             evaluations += [] if evaluation is None else [evaluation]
     return evaluations
+
+
+def _not_finite(numbers: Sequence[float]) -> int | None:
+    """Return the index of the first number that is nan or infinite; None if all are finite."""
+    is_finite = (isinstance(number, int) or math.isfinite(number) for number in numbers)
+    return next((index for index, finite in enumerate(is_finite) if not finite), None)
 
 
 def _success(value: bool | float) -> bool | float:

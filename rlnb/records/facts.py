@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher
-from rlnb.errors import RlnbError, RunError, unknown, whole_number
+from rlnb.errors import NotFiniteError, RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
@@ -48,8 +48,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         name: Name or path of the checkpoint; None is the last.
 
     Raises:
-        RunError: The run has no sound checkpoint, the named one is torn or not finite, or rlnb cannot load the run's
-            checkpoints.
+        RunError: The run has no sound checkpoint, the named one is torn, or rlnb cannot load the run's checkpoints.
+        NotFiniteError: The named one, or the newest of a run without a sound one, is not finite.
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
@@ -66,9 +66,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
         if (newest := checkpoints.last_sound()) is None:
-            raise RunError(
-                f"{record.id} ({record.state}) {none_sound(checkpoints)} Start a new training: rlnb.train(...)"
-            )
+            what = f"{record.id} ({record.state}) {none_sound(checkpoints)} Start a new training: rlnb.train(...)"
+            raise _error_of(checkpoints, checkpoints[-1])(what)
         return str(newest.relative_to(record.path))
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
@@ -78,8 +77,12 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
     if fault := checkpoints.fault(path):
-        raise RunError(f"{path} {fault}. {other_fix(checkpoints, path)}")
+        raise _error_of(checkpoints, path)(f"{path} {fault}. {other_fix(checkpoints, path)}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
+
+
+def _error_of(checkpoints: Checkpoints, path: Path) -> type[RunError]:
+    return NotFiniteError if checkpoints.is_whole(path) else RunError
 
 
 def none_sound(checkpoints: Checkpoints) -> str:

@@ -135,6 +135,7 @@ class _Machine:
         Raises:
             ValueError: It is damaged, or has an opcode that torch does not write.
         """
+        argument: Value
         for opcode, argument, _ in pickletools.genops(data):
             name = opcode.name
             if name == "STOP":

@@ -30,7 +30,7 @@ from rlnb.run.in_simulator import in_simulator
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.spec import ENDED, Command, Job, JobKind, Manifest
+from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -121,7 +121,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     reason = result.error if result else loss
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
-    raise RunError(
+    raise (NotFiniteError if _is_not_finite(result) else RunError)(
         f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: {_next_call(record, job)}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
@@ -130,13 +130,16 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
 def _next_call(record: RunRecord, job: JobRecord) -> str:
     """Return the call that helps after a job that has failed, was lost or was cancelled."""
     run, result = f"rlnb.get_run({record.id!r})", job.result
-    is_not_finite = result is not None and result.error.startswith(f"{NotFiniteError.__name__}:")
-    flight = RunFacts.of(record).flight if is_not_finite and job.kind == "train" else None
+    flight = RunFacts.of(record).flight if _is_not_finite(result) and job.kind == "train" else None
     if flight is not None and flight.fatal:  # a training that goes on would meet the same value again
         return f"{run}.flight" if flight.replay_from is None else f"rlnb.replay({record.id!r})"
     checkpoints = record.checkpoints if job.kind == "train" and resumes(record) else None
     goes_on = checkpoints is not None and any(not checkpoints.fault(path) for path in reversed(checkpoints))
     return f"{run}.resume()" if goes_on else f"{run}.logs(200)"
+
+
+def _is_not_finite(result: Result | None) -> bool:
+    return result is not None and result.error.startswith(f"{NotFiniteError.__name__}:")
 
 
 def resumes(record: RunRecord) -> bool:

@@ -131,8 +131,7 @@ class Replay(Debugger):
             old = self._values[key][row]
             new = array[list(self.flight.envs)].reshape(old.shape).astype(old.dtype)
             if not np.array_equal(old, new, equal_nan=True):
-                with np.errstate(invalid="ignore"):  # inf - inf
-                    yield name, float(np.nanmax(np.abs(old - new), initial=0.0))
+                yield name, _largest_difference(old, new)
         self.compared += is_compared
 
     @property
@@ -159,6 +158,16 @@ class Replay(Debugger):
 
     def _repr_html_(self) -> str:
         return table(("replay", self._task.id), self._facts())
+
+
+def _largest_difference(old: np.ndarray, new: np.ndarray) -> float:
+    """Return the largest difference of two arrays; infinite if a value is finite in one of them only."""
+    import numpy as np
+
+    if not np.array_equal(np.isfinite(old), np.isfinite(new)):
+        return float("inf")
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return float(np.nanmax(np.abs(old - new), initial=0.0))
 
 
 def replay(

@@ -54,9 +54,10 @@ class Groups(Mapping[str, Runs]):
     def table(self) -> pd.DataFrame:
         """Return one row per group: the mean of each metric's last value over the runs, with its 95 % interval.
 
-        The intervals are Student's t. The columns are ``group``, ``runs``, and for each metric ``<name>``,
-        ``<name>_low`` and ``<name>_high``. The interval is NaN if fewer than two runs of the group have logged the
-        metric.
+        A group has no finite mean if the last value of one of its runs is nan or infinite: without that run, the others
+        would look like all of them. The intervals are Student's t. The columns are ``group``, ``runs``, and for each
+        metric ``<name>``, ``<name>_low`` and ``<name>_high``. The interval is NaN if fewer than two runs of the group
+        have logged the metric.
         """
         import pandas as pd
 
@@ -66,7 +67,7 @@ class Groups(Mapping[str, Runs]):
         """Return one row of the table, by column name."""
         row: dict[str, str | float] = {"group": group, "runs": len(self[group])}
         for metric in self.metrics:
-            last = [value for run in self[group] if math.isfinite(value := source(run, metric).last(metric))]
+            last = [source(run, metric).last(metric) for run in self[group] if metric in source(run, metric)]
             low, high = mean_interval(last)
             mean = statistics.fmean(last) if last else math.nan
             row |= {metric: mean, f"{metric}_low": low, f"{metric}_high": high}
@@ -108,7 +109,7 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
         raise RlnbError("There is no run to compare. Start one with rlnb.train(...), or list them with rlnb.runs().")
     metrics = select(runs, [metric] if isinstance(metric, str) else list(metric))
     for name in metrics:
-        if all(math.isnan(source(run, name).last(name)) for run in runs):
+        if all(name not in source(run, name) for run in runs):
             logged = {tag for run in runs for tag in (*run.metrics.names, *run.metrics.tags, *run.system.tags)}
             raise unknown("metric", name, logged, has="Logged")
     group_of = by if callable(by) else _named(runs, by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import sys
@@ -76,15 +77,21 @@ class Sweep:
 
     @property
     def best(self) -> Run:
-        """The run of the best complete trial.
+        """The run of the best complete trial. A value that is nan or infinite is never the best.
 
         Raises:
             RlnbError: No trial is complete yet.
         """
-        try:
-            return find.get_run(self.study.best_trial.user_attrs["run"])
-        except ValueError as exc:
-            raise RlnbError(f"No trial of {self.name} is complete yet.") from exc
+        import optuna
+
+        study = self.study
+        complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+        valued = [(trial.value, trial) for trial in complete if trial.value is not None and math.isfinite(trial.value)]
+        if not valued:
+            raise RlnbError(f"No trial of {self.name} is complete yet.")
+        choose = max if study.direction == optuna.study.StudyDirection.MAXIMIZE else min
+        _, best = choose(valued, key=lambda pair: pair[0])
+        return find.get_run(best.user_attrs["run"])
 
     @property
     def driven_here(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import statistics
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from rlnb.errors import RlnbError
+from rlnb.errors import NotFiniteError, RlnbError
 from rlnb.run import find
 from rlnb.run.run import Run
 from rlnb.spec import ENDED
@@ -179,10 +180,16 @@ class Driver:
             return
         try:
             value = self._value(run)
+        except NotFiniteError as exc:  # the objective has evaluated a policy that is not finite
+            logger.warning("The trial %d of %s has failed: %s", trial.number, self._study.study_name, exc)
+            value = math.nan
         except Exception:
             self._study.tell(trial, state=TrialState.FAIL)
             raise
-        self._study.tell(trial, value)
+        if math.isfinite(value):
+            self._study.tell(trial, value)
+        else:  # Optuna itself takes an infinite value for the best one
+            self._study.tell(trial, state=TrialState.FAIL)
 
     def _report(self, trial: optuna.Trial, run: Run) -> None:
         if self._search.metric not in run.metrics:

@@ -16,8 +16,10 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.agent_config import choice_of
 from rlnb.tasks.request import ActingRequest
+from rlnb.worker.flight.guard import Guard
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
+from rlnb.worker.jobs.checkpoints import refuse_not_finite
 
 Act = Callable[[Any], Any]
 """Function from observations to actions."""
@@ -36,6 +38,9 @@ def acting(
     Yields:
         The env, the function from observations to actions, and a function that resets the policy's state in the envs
         whose episodes have ended. The reset function takes a bool tensor of shape (num_envs,), True for those envs.
+
+    Raises:
+        NotFiniteError: A weight of the policy, or one of its actions, is nan or infinite.
     """
     task, policy = dataclasses.replace(request.task, num_envs=request.num_envs), request.policy
     make = functools.partial(environment, seed=request.seed, device=request.device, configure=configure)
@@ -47,15 +52,23 @@ def acting(
     run = RunDir(Path(policy.run))
     manifest = from_json(Manifest, files.read_json(run.manifest) or {})
     library = plugins.library(manifest.library)
+    checkpoint = run.path / policy.checkpoint
+    refuse_not_finite(checkpoint)
     with make(task, library, agent=choice_of(manifest), manifest=manifest) as (env, agent):
         actor = plugins.new_backend(library).load_policy(
             env,
             agent,
-            run.path / policy.checkpoint,
+            checkpoint,
             device=str(isaaclab.task_env(env).device),
             trust=policy.trust,
         )
-        yield env, actor, actor.reset
+        guard = Guard(env, f"the policy of {checkpoint.name}")
+
+        def act(observations: Any) -> Any:
+            guard.acted(actions := actor(observations))
+            return actions
+
+        yield env, act, actor.reset
 
 
 def actions(env: Any, kind: str) -> Any:

@@ -167,13 +167,24 @@ def test_an_evaluation_may_have_values_beside_episodes_without_lengths(tmp_path:
     assert repr(result) == "Evaluation(2 episodes, success=not defined, return=1.500, kl=0.25)"
 
 
-@pytest.mark.parametrize("large", [1e300, math.inf, 10**300])
+@pytest.mark.parametrize("field", ["returns", "successes", "lengths", "terms", "values"])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_an_evaluation_with_a_number_that_is_not_finite_is_invalid(field: str, number: float, tmp_path: Path) -> None:
+    bad: Any = [1.0, number]
+    job = job_of(tmp_path, **{field: {"a": bad} if field in ("terms", "values") else bad})
+    (result,) = evaluations_of([job])
+    assert result.problem
+    assert (result.episodes, result.success_rate) == (0, None)
+    assert math.isnan(result.mean_return)
+
+
+@pytest.mark.parametrize("large", [1e300, 10**300])
 def test_large_returns_do_not_spoil_the_table(large: float, tmp_path: Path) -> None:
     (result,) = evaluations_of([job_of(tmp_path, returns=[large, -1.0])])
     assert not result.problem
     assert len(result.rows()) == 5
     (result,) = evaluations_of([job_of(tmp_path / "b", returns=[10**400, 1])])
-    assert "a number is larger than a float can be" in result.problem
+    assert "returns has a number that is larger than a float can be" in result.problem
 
 
 @pytest.mark.parametrize("video", ["media/film.mp4", "../film.mp4", "/film.mp4", "media/link.mp4", "media"])

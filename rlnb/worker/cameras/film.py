@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,14 @@ class Film:
             self._file.add(tiled(self.plan.read(env, self._camera, "rgb")[:ENVS].cpu().numpy()))
         self._steps += 1
 
-    def end(self) -> None:
-        """Write the remaining frames and close the file."""
-        self._file.close()
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """End the film with the block. If the block fails, there is no film."""
+        try:
+            yield
+            self._file.close()
+        except BaseException:
+            with contextlib.suppress(Exception):  # frames that the codec still holds
+                self._file.close()
+            self.path.unlink(missing_ok=True)
+            raise

@@ -84,11 +84,11 @@ class States:
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors of a dict of tensors, or of dicts, with their names."""
+    """Yield the tensors of a dict or tuple of tensors, or of dicts and tuples, with their names."""
     import torch
 
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
+    if isinstance(value, Mapping | tuple | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from leaves(inner, f"{name}/{key}" if name else str(key))
     elif isinstance(value, torch.Tensor):
         yield name, value
@@ -127,3 +127,22 @@ def _labels(env: Any, kind: Kind, name: str, width: int) -> tuple[str, ...]:
 def terms(env: Any) -> dict[str, torch.Tensor]:
     """Return the weighted reward terms of the last step, each of shape (num_envs, 1)."""
     return {name: value[:, None] for name, value in isaaclab.reward_terms(env).items()}
+
+
+def place_of(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -> dict[str, Any]:
+    """Return the env, the index and the value of the first value that is not finite; empty if all are.
+
+    Args:
+        values: Shape (num_envs, values).
+        env: The only env to look at; None looks at all.
+        nan: Whether to look for nan only.
+    """
+    import torch
+
+    bad = torch.isnan(values) if nan else ~torch.isfinite(values)
+    places = bad.nonzero() if env is None else bad[env].nonzero().flatten()[:, None].expand(-1, 2)
+    if not len(places):
+        return {}
+    index = int(places[0, 1])
+    env = int(places[0, 0]) if env is None else env
+    return {"env": env, "index": index, "value": float(values[env, index])}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFiniteError, TrainingStopped
 from rlnb.records.flight import ALERT, Flight, write
 from rlnb.storage import files
-from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, terms
+from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, place_of, terms
 from rlnb.worker.flight.rewind import Rewind
 from rlnb.worker.isaac import isaaclab
 
@@ -246,7 +246,7 @@ class Recorder:
         """Return the step and the env of the first value that no library survives; None if there is none."""
         for step in range(first, self._count):
             for part, values in self._columns(self._parts, step, ring=1):
-                if part.kind in FATAL and (place := _place(values, nan=part.kind == "action")):
+                if part.kind in FATAL and (place := place_of(values, nan=part.kind == "action")):
                     return step, place["env"]
         return None
 
@@ -261,7 +261,7 @@ class Recorder:
                 continue
             for part, values in self._columns(self._parts, at, ring=1):
                 old = self._noted is not None and self._noted.part == part and self._noted.step < step - 1
-                if part.kind in kinds and not old and (place := _place(values, env=env)):
+                if part.kind in kinds and not old and (place := place_of(values, env=env)):
                     cause = None if part.kind == "action" else self._state_after(at, env)
                     return cause or _Found(part=part, when="in", step=at, **place)
         raise AssertionError("all values are finite")
@@ -270,10 +270,10 @@ class Recorder:
         """Return the first value that is not finite, from a step on."""
         for step in range(first, self._count):
             for part, values in self._columns(self._states.parts, step, ring=0):
-                if place := _place(values):
+                if place := place_of(values):
                     return _Found(part=part, when="before", step=step, **place)
             for part, values in self._columns(self._parts, step, ring=1):
-                if place := _place(values):
+                if place := place_of(values):
                     return self._state_after(step, place["env"]) or _Found(part=part, when="in", step=step, **place)
         raise AssertionError("all values are finite")
 
@@ -284,7 +284,7 @@ class Recorder:
         else:
             columns = zip(self._states.parts, self._states.read(), strict=True)
         for part, values in columns:
-            if place := _place(values, env=env):
+            if place := place_of(values, env=env):
                 return _Found(part=part, when="after", step=step, **place)
         return None
 
@@ -336,25 +336,6 @@ class Recorder:
             labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
         )
         return write(folder or self._folder, flight, arrays, replay)
-
-
-def _place(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -> dict[str, Any]:
-    """Return the env, the index and the value of the first value that is not finite; empty if all are.
-
-    Args:
-        values: Shape (num_envs, values).
-        env: The only env to look at; None looks at all.
-        nan: Whether to look for nan only.
-    """
-    import torch
-
-    bad = torch.isnan(values) if nan else ~torch.isfinite(values)
-    places = bad.nonzero() if env is None else bad[env].nonzero().flatten()[:, None].expand(-1, 2)
-    if not len(places):
-        return {}
-    index = int(places[0, 1])
-    env = int(places[0, 0]) if env is None else env
-    return {"env": env, "index": index, "value": float(values[env, index])}
 
 
 def _lower(sentence: str) -> str:

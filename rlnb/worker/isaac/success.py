@@ -7,9 +7,11 @@ task, and the rate that the env itself logs.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlnb.errors import NotFiniteError, RlnbError
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.means import Means
 
@@ -70,7 +72,13 @@ class Successes:
             counted: Whether the episode of each of these envs counts, shape (n,), bool.
         """
         if self._function is not None:
-            self._values += self._function(self._env)[env_ids][counted].float().tolist()
+            values = self._function(self._env)[env_ids][counted].float().tolist()
+            for env_id, value in zip(env_ids[counted].tolist(), values, strict=True):
+                if not 0.0 <= value <= 1.0:
+                    kind = RlnbError if math.isfinite(value) else NotFiniteError
+                    what = f"The success of env {env_id}, from {self._source}, is {value}, which is not from 0 to 1."
+                    raise kind(f"{what} Return a bool, or the share of the goals that were reached.")
+            self._values += values
             yield
             return
         means = Means()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Policy
-from rlnb.errors import RlnbError
+from rlnb.errors import NotFiniteError, RlnbError
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result
@@ -20,12 +20,13 @@ from rlnb.tasks.agent_config import choice_of
 from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
+from rlnb.worker.flight.guard import Guard
 from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs import no_simulator
-from rlnb.worker.jobs.checkpoints import write_whole
+from rlnb.worker.jobs.checkpoints import refuse_not_finite, write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import differences
 
@@ -38,12 +39,15 @@ def evaluate(job_dir: Path) -> None:
     job = open_job(job_dir)
     options = options_of(EvaluateOptions, job.folder)
     library = plugins.library(job.manifest.library)
+    refuse_not_finite(job.run.path / options.checkpoint)
     if library.simulator:
         backend: Backend = plugins.new_backend(library)
         isaaclab.start(job.manifest.asset_root)
         record = dataclasses.replace(_roll_out(job, options, backend), warnings=differences(job))
     else:
         record = no_simulator.evaluate(job.manifest, library, options, job.run.path)
+    if faults := [*record.faults()]:
+        raise NotFiniteError(f"This evaluation of {options.checkpoint} has no result: {' and '.join(faults)}.")
     files.write_once(job.folder.evaluation, record)
     result = Result(
         outcome="completed",
@@ -72,27 +76,32 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
         manifest=manifest,
         configure=film.plan.apply if film else None,
     ) as (env, agent_cfg):
-        raw = isaaclab.task_env(env)
+        raw, checkpoint = isaaclab.task_env(env), job.run.path / options.checkpoint
         Shortages(raw, None).attach()
         policy = backend.load_policy(
             env,
             agent_cfg,
-            job.run.path / options.checkpoint,
+            checkpoint,
             device=str(raw.device),
             trust=options.trust,
             **({} if options.deterministic else {"deterministic": False}),
         )
         per_env = math.ceil(options.episodes / options.num_envs)
         episodes = Episodes(raw, per_env, Successes(raw, registered))
-        _step(env, policy, episodes, tape, film, options.seed)
+        with film.whole() if film is not None else contextlib.nullcontext():
+            _step(env, policy, episodes, tape, film, options.seed, Guard(env, f"the policy of {checkpoint.name}"))
     tape.write(job.folder.rollout)
-    if film is not None:
-        film.end()
     return episodes.record(options, str(film.path.relative_to(job.run.path)) if film else None)
 
 
-def _step(env: Any, policy: Policy, episodes: Episodes, tape: _Tape, film: Film | None, seed: int) -> None:
-    """Step an env from reset until its episodes are complete."""
+def _step(
+    env: Any, policy: Policy, episodes: Episodes, tape: _Tape, film: Film | None, seed: int, guard: Guard
+) -> None:
+    """Step an env from reset until its episodes are complete.
+
+    Raises:
+        NotFiniteError: An action, or a value of the env, is nan or infinite.
+    """
     import torch
 
     raw = isaaclab.task_env(env)
@@ -101,11 +110,14 @@ def _step(env: Any, policy: Policy, episodes: Episodes, tape: _Tape, film: Film 
     if film is not None:
         film.begin(raw)
     with torch.inference_mode():
+        guard.reset(obs)
         while not episodes.complete:
             if film is not None:
                 film.take(raw)
             actions = tape.keep(obs, policy)
+            guard.acted(actions)
             obs, *outcome, _ = env.step(actions)
+            guard.stepped(obs, outcome[0])
             reward, terminated, truncated = joint(*outcome)
             episodes.stepped(reward, terminated | truncated, truncated)
             policy.reset(terminated | truncated)

@@ -18,9 +18,10 @@ from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac.env import environment
-from rlnb.worker.jobs.checkpoints import write_whole
+from rlnb.worker.jobs.checkpoints import refuse_not_finite, write_whole
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
+from rlnb.worker.jobs.exported import first_observations, refuse_not_finite_files, staged
 
 if TYPE_CHECKING:
     import torch
@@ -211,7 +212,11 @@ def _untraceable(why: str) -> RlnbError:
 
 
 def export(job_dir: Path) -> None:
-    """Write the policy in the formats that the job requests, and the result with the paths of the files."""
+    """Write the policy in the formats that the job requests, and the result with the paths of the files.
+
+    Raises:
+        NotFiniteError: A weight, an action, or a value of the env is nan or infinite. There are no files then.
+    """
     from rlnb.worker.isaac import isaaclab
 
     job = open_job(job_dir)
@@ -220,7 +225,8 @@ def export(job_dir: Path) -> None:
     backend: Backend = plugins.new_backend(library)
     isaaclab.start(manifest.asset_root)
     task = dataclasses.replace(manifest.task, num_envs=1)
-    run.exports.mkdir(exist_ok=True)
+    checkpoint = run.path / options.checkpoint
+    refuse_not_finite(checkpoint)
     with environment(
         task,
         library,
@@ -229,16 +235,18 @@ def export(job_dir: Path) -> None:
         device=manifest.resources.device,
         manifest=manifest,
     ) as (env, agent_cfg):
-        checkpoint, device, trust = run.path / options.checkpoint, str(env.unwrapped.device), options.trust
-        formats = list(options.formats)
-        if callable(getattr(backend, "export", None)):
-            exporter = cast(Exporting, backend)
-            paths = exporter.export(
-                env, agent_cfg, checkpoint, run.exports, formats=formats, device=device, trust=trust
-            )
-        else:
-            policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
-            paths = traced(policy, env, run.exports, formats)
+        device, trust, formats = str(env.unwrapped.device), options.trust, list(options.formats)
+        name = f"the policy of {checkpoint.name}"
+        observations = first_observations(env, name)
+        with staged(run.exports) as folder:
+            if callable(getattr(backend, "export", None)):
+                exporter = cast(Exporting, backend)
+                paths = exporter.export(env, agent_cfg, checkpoint, folder, formats=formats, device=device, trust=trust)
+            else:
+                policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
+                paths = traced(policy, env, folder, formats)
+            refuse_not_finite_files(paths, observations, name)
+        paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(
         outcome="completed",

@@ -19,6 +19,7 @@ from rlnb.storage.serial import from_json
 from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac.env import configured
 from rlnb.worker.isaac.spaces import spaces_of
+from rlnb.worker.jobs.checkpoints import refuse_not_finite
 
 
 def policy_of(
@@ -42,7 +43,8 @@ def policy_of(
         raise RlnbError(f"The input {name!r} is no policy, but a file or folder, ctx.inputs[{name!r}].")
     teacher = from_json(Manifest, record, ignore_unknown=True)
     library, source = plugins.library(teacher.library), teacher.task.source
-    device = str(env.unwrapped.device)
+    device, file = str(env.unwrapped.device), run.input(name, origin)
+    refuse_not_finite(file)
     with _same_random_numbers(), _one_process():
         backend: Backend = plugins.new_backend(library)
         _, _, agent_cfg = configured(
@@ -53,9 +55,7 @@ def policy_of(
             device=device,
         )
         try:
-            policy = backend.load_policy(
-                spaces_of(env, groups), agent_cfg, run.input(name, origin), device=device, trust=trust
-            )
+            policy = backend.load_policy(spaces_of(env, groups), agent_cfg, file, device=device, trust=trust)
         except RlnbError:
             raise
         except RuntimeError as exc:  # torch raises it for weights of other shapes

@@ -107,7 +107,8 @@ def record_of(result: object, library: Library, options: EvaluateOptions) -> Eva
         deterministic=options.deterministic,
     )
     if faults := [*record.faults()]:
-        _refuse(library, f"evaluate() returned an EvaluationResult that is not valid: {' and '.join(faults)}")
+        what = f"evaluate() returned an EvaluationResult that is not valid: {' and '.join(faults)}"
+        _refuse(library, f"{what} (checkpoint {options.checkpoint})")
     return record
 
 

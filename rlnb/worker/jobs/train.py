@@ -11,7 +11,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Evaluating
 from rlnb.hooks.calls import observe, versions_of
-from rlnb.records.checkpoint_files import newest_of
+from rlnb.records.checkpoint_files import companions_of, newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.registration.library import Library
@@ -23,7 +23,7 @@ from rlnb.tasks import config
 from rlnb.tasks.agent_config import horizon_of
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
-from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
+from rlnb.worker.jobs.checkpoints import refuse_not_finite, remove_parts, saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.envs import Envs
@@ -39,6 +39,10 @@ def train(job_dir: Path) -> None:
     ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
     if ctx.origin.checkpoint is not None:
         vet_companions(ctx.origin.checkpoint, library)
+        for path in companions_of(ctx.origin.checkpoint, library):
+            refuse_not_finite(path)
+    if (start := ctx.origin.checkpoint or ctx.origin.init_from) is not None:
+        refuse_not_finite(start)
     if ctx.rank == 0:
         remove_parts(job.run.logs)
     digests: Ranks | None = None

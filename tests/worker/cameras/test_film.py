@@ -53,4 +53,5 @@ def test_a_film_begins_with_a_settled_picture_and_shows_each_step(rtx_env: Calla
     env.step("action")
     film.take(env)
     assert image[0, 0, 0, :2].tolist() == [4, 2], "the camera has followed the robot"
-    film.end()
+    with film.whole():
+        pass
