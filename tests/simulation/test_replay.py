@@ -90,4 +90,9 @@ def test_recorded_steps_are_repeated_bit_by_bit_through_resets_and_random_number
     replay.reset()
     replay.step(steps=40)
     assert replay.differences == {"rewards": (flight.first_step + 2, 1.0)}
+    replay._values["reward"][2, ENV] = np.nan
+    replay.differences.clear()
+    replay.reset()
+    replay.step(steps=40)
+    assert replay.differences == {"rewards": (flight.first_step + 2, np.inf)}, "a nan does not differ by 0"
     replay.close()

@@ -85,3 +85,16 @@ def test_unknown_names_are_refused(runs):
         rlnb.compare(runs, "rewrd")
     with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
         rlnb.compare([])
+
+
+def test_a_run_whose_last_value_is_not_finite_is_not_left_out_of_the_mean(copied, runs):
+    from rlnb_echo.event_file import EventFile
+
+    mine = copied(runs[:2])
+    events = EventFile(mine[1].path / "logs")
+    events.add(12, {"Train/mean_reward": float("nan")})
+    events.close()
+    row = rlnb.compare(mine, by="library").table().iloc[0]
+    assert np.isnan(mine[1].metrics["reward"].last)
+    assert np.isnan([row["reward"], row["reward_low"], row["reward_high"]]).all()
+    assert [run.id for run in rlnb.runs().sorted("reward", descending=False)] == [run.id for run in mine]

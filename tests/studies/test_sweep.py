@@ -262,3 +262,33 @@ def test_the_figures_include_a_static_picture(root):
     sweep.wait(120)
     for figure in (sweep.plot(), sweep.plot_importances()):
         assert set(figure._repr_mimebundle_()) == {"application/vnd.plotly.v1+json", "image/png", "text/plain"}
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_trial_whose_value_is_not_finite_has_failed_and_is_never_the_best(root, direction):
+    def objective(run):
+        number = next(int(tag.removeprefix("trial:")) for tag in run.tags if tag.startswith("trial:"))
+        if number < 3:
+            return (float("nan"), float("inf"), float("-inf"))[number]
+        if number == 3:
+            for path in run.checkpoints:
+                path.write_text('{"iteration": 0, "level": NaN}')
+            return run.evaluate(4).success_rate  # raises an error
+        return 0.5
+
+    sweep = rlnb.sweep(
+        "Echo",
+        "echo",
+        space=GOALS,
+        n_trials=5,
+        objective=objective,
+        pruner=optuna.pruners.NopPruner(),
+        direction=direction,
+        name=f"odd-{direction}",
+        max_iterations=1,
+    ).wait(120)
+    assert states(sweep) == ["FAIL", "FAIL", "FAIL", "FAIL", "COMPLETE"]
+    assert "trial:4" in sweep.best.tags
+    infinite = optuna.trial.create_trial(value=float("inf" if direction == "maximize" else "-inf"))
+    sweep.study.add_trial(infinite)  # as older versions of rlnb took it
+    assert "trial:4" in sweep.best.tags

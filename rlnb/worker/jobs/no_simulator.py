@@ -107,8 +107,7 @@ def record_of(result: object, library: Library, options: EvaluateOptions) -> Eva
         deterministic=options.deterministic,
     )
     if faults := [*record.faults()]:
-        what = f"evaluate() returned an EvaluationResult that is not valid: {' and '.join(faults)}"
-        _refuse(library, f"{what} (checkpoint {options.checkpoint})")
+        _refuse(library, f"evaluate() returned an EvaluationResult that is not valid: {' and '.join(faults)}")
     return record
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rlnb.errors import RlnbError
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.success import Successes, source_in_config
 
@@ -221,3 +222,11 @@ def test_a_task_of_several_agents_and_one_with_several_goals_have_the_success_th
         agree(rows[name])
     assert rows["Isaac-Pendulum-MARL-Direct"]["shares"] == 0
     assert rows["Isaac-Reorient-Cube-Shadow-Direct"]["shares"] > 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2.0, -1.0])
+def test_a_success_that_is_no_share_is_refused_and_not_true(value: float) -> None:
+    env = Env([0.0, value], log=None)
+    with pytest.raises(RlnbError, match=rf"The success of env 1, from my_tasks\.success:lifted, is {value}"):
+        episodes(env, LIFTED, ended=[0, 1], counted=[True, True])
+    assert episodes(env, LIFTED, ended=[0, 1], counted=[True, False]).values == (0.0,), "it does not count"
