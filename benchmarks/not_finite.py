@@ -194,7 +194,7 @@ def of_training(task: Any, library: str, fault: Path) -> Iterator[Cell]:
 PLACES = {
     "weights": "",
     "normaliser": "",
-    "action": "action (index 0) is",
+    "action": "action",
     "observation": "The observation 'policy' (index 1) is nan in env",
     "reward": "The reward is nan in env",
     "state": "The state 'cartpole.joint_pos' of 'slider_to_cart' is nan in env",

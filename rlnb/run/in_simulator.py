@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from rlnb.errors import RlnbError, WorkerError
+from rlnb.errors import NotFiniteError, RlnbError, WorkerError
 from rlnb.records.layout import JOB, JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
 from rlnb.records.record import RunRecord
@@ -31,6 +31,8 @@ def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOption
             simulator.request(request, *_settings(record), warm=_warm())
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
+        if isinstance(exc, NotFiniteError):  # as a process of its own writes it
+            first = f"{NotFiniteError.__name__}: {first}"
         error, detail = first[: files.MOST_DETAIL], rest[-files.MOST_DETAIL :]
         failed = Result(outcome="failed", error=error, detail=detail, ended=files.now())
         files.write_once(folder.result, failed)
