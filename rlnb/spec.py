@@ -22,6 +22,8 @@ SCHEMA = 1
 
 JobKind = Literal["train", "evaluate", "export"]
 """Kind of a job."""
+EnvMode = Literal["play", "train"]
+"""Env of an evaluation, a film or an export: as Isaac Lab's ``play_mode()`` leaves its config, or the training's."""
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
 """State of a run or a job."""
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]

@@ -9,11 +9,12 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts, checkpoint_of, task_of
 from rlnb.records.find import find_one
+from rlnb.records.options import env_mode
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
 from rlnb.settings import options
 from rlnb.simulation import far
-from rlnb.spec import Task
+from rlnb.spec import EnvMode, Task
 from rlnb.tasks.request import Policy
 from rlnb.tasks.task import as_task
 
@@ -25,6 +26,8 @@ class Subject:
     task: Task
     policy: Policy | None
     """The policy that acts; None without a policy."""
+    mode: EnvMode
+    """The env to make."""
     python: str | None
     asset_root: str | None
 
@@ -35,6 +38,7 @@ def subject(
     policy: RunFacts | str | None,
     checkpoint: str | Path | None,
     trust: bool,
+    mode: EnvMode | None,
     python: str | None,
     asset_root: str | None,
 ) -> Subject:
@@ -45,11 +49,12 @@ def subject(
         policy: A run, or its id, whose policy acts.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
         trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
+        mode: Env to make; None is ``"play"`` with a policy, and otherwise the env of a training.
         python: Command of the worker's interpreter; None is the run's.
         asset_root: Folder or URL of robot assets; None is the run's.
 
     Raises:
-        NotFoundError: The run or the checkpoint does not exist.
+        NotFoundError: The run, the checkpoint or the mode does not exist.
         RlnbError: The library of the run has no simulator.
     """
     run = RunFacts.of(find_one(options.folders, policy)) if isinstance(policy, str) else policy
@@ -61,6 +66,7 @@ def subject(
     return Subject(
         task=task_of(task) if isinstance(task, RunFacts) else as_task(task),
         policy=acting(run, checkpoint, trust),
+        mode=env_mode(mode, "train" if run is None else "play"),
         python=python or (run.manifest.python if run else None),
         asset_root=asset_root or (run.manifest.asset_root if run else None),
     )

@@ -18,7 +18,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
 from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
-from rlnb.spec import Task
+from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.scalars import whole
 from rlnb.tasks import requests
@@ -191,6 +191,7 @@ def preview(
     policy: RunFacts | str | None = None,
     checkpoint: str | Path | None = None,
     trust: bool = False,
+    mode: EnvMode | None = None,
     size: tuple[int, int] = (160, 120),
     eye: Sequence[float] | None = None,
     target: Sequence[float] | None = None,
@@ -216,6 +217,7 @@ def preview(
         policy: A run, or its id, whose policy acts instead.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
         trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
+        mode: As in :meth:`rlnb.Run.evaluate`; without a policy, None is ``"train"``.
         size: Width and height of an added camera, in pixels.
         eye: Position of an added camera in the frame of each env, in metres. None shows the robots whole.
         target: Point in the middle of its picture, in the same frame; None is the middle of the robots. A camera with
@@ -232,7 +234,9 @@ def preview(
         NotFoundError: The task, the run or the checkpoint does not exist.
         WorkerError: The task's own code failed. The error contains the traceback.
     """
-    scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    scene = subject(
+        task, policy=policy, checkpoint=checkpoint, trust=trust, mode=mode, python=python, asset_root=asset_root
+    )
     card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
     num_envs, steps, every, seed = map(whole, (num_envs, steps, every, seed))
     check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size, eye, target)
@@ -247,6 +251,7 @@ def preview(
             every=every,
             actions=actions,
             policy=scene.policy,
+            mode=scene.mode,
             size=(size[0], size[1]),
             aim=aim_of(eye, target)[0],
             seed=seed,

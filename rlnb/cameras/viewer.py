@@ -19,7 +19,7 @@ from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.spec import Task
+from rlnb.spec import EnvMode, Task
 from rlnb.storage.scalars import whole
 from rlnb.tasks.requests import Address, View
 
@@ -89,6 +89,7 @@ def view(
     policy: RunFacts | str | None = None,
     checkpoint: str | Path | None = None,
     trust: bool = False,
+    mode: EnvMode | None = None,
     speed: float = 1.0,
     seed: int = 42,
     device: str = "auto",
@@ -108,6 +109,7 @@ def view(
         policy: A run, or its id, whose policy acts instead.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
         trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
+        mode: As in :meth:`rlnb.Run.evaluate`; without a policy, None is ``"train"``.
         speed: Simulated seconds per second, if the machine is fast enough.
         seed: Seed of the env.
         device: As in :func:`rlnb.train`.
@@ -121,7 +123,9 @@ def view(
         RlnbError: viser is not installed.
         WorkerError: The task's own code failed. The error contains the traceback.
     """
-    scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    scene = subject(
+        task, policy=policy, checkpoint=checkpoint, trust=trust, mode=mode, python=python, asset_root=asset_root
+    )
     task, python, asset_root = scene.task, scene.python, scene.asset_root
     card = task_card(task, python=python, asset_root=asset_root)
     num_envs, seed = whole(num_envs), whole(seed)
@@ -135,6 +139,7 @@ def view(
             num_envs=num_envs,
             actions=actions,
             policy=scene.policy,
+            mode=scene.mode,
             speed=speed,
             seed=seed,
             device=device,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Python, RunId, TaskId, Trust
+from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Mode, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
 from rlnb.cli.goodput import goodput
 from rlnb.cli.plugins import plugins_app
@@ -103,13 +103,20 @@ def evaluate(
     checkpoint: Checkpoint = None,
     trust: Trust = False,
     sampled: Annotated[bool, typer.Option("--sampled", help="Sample the actions, as in training.")] = False,
+    mode: Mode = None,
 ) -> None:
     """Evaluate the policy over complete episodes. Actions are deterministic by default."""
     import rlnb
 
     record = rlnb.get_run(run)
     evaluation = record.evaluate(
-        episodes, num_envs=num_envs, seed=seed, checkpoint=checkpoint, trust=trust, deterministic=not sampled
+        episodes,
+        num_envs=num_envs,
+        seed=seed,
+        checkpoint=checkpoint,
+        trust=trust,
+        deterministic=not sampled,
+        mode=mode,  # type: ignore[arg-type]  # checked there
     )
     screen.table(["", "value", "95 % interval"], evaluation.rows(), title=f"{record.id}, {evaluation.checkpoint}")
 
@@ -124,11 +131,13 @@ def play(
     camera: Annotated[
         str | None, typer.Option(help="Name of a camera of the task. A task without cameras gets one.")
     ] = None,
+    mode: Mode = None,
 ) -> None:
     """Record a video of the policy and print the path of the MP4 file."""
     import rlnb
 
-    film = rlnb.get_run(run).play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, camera=camera)
+    record = rlnb.get_run(run)
+    film = record.play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, mode=mode, camera=camera)  # type: ignore[arg-type]
     screen.say(str(film.path))
 
 
@@ -140,11 +149,12 @@ def export(
     ] = None,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
+    mode: Mode = None,
 ) -> None:
     """Export the policy for deployment."""
     import rlnb
 
-    paths = rlnb.get_run(run).export(*formats or (), checkpoint=checkpoint, trust=trust)
+    paths = rlnb.get_run(run).export(*formats or (), checkpoint=checkpoint, trust=trust, mode=mode)  # type: ignore[arg-type]
     screen.table(["format", "file"], list(paths.items()))
 
 

@@ -28,6 +28,13 @@ Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoi
 Trust = Annotated[
     bool, typer.Option("--trust", help="Act on a run of another user, and load a checkpoint that may contain code.")
 ]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="play|train",
+        help="Env after Isaac Lab's play_mode(), or the env of the training with its noise and pushes. Default: play.",
+    ),
+]
 Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait until the run ends, or print its id and exit.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

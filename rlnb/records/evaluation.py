@@ -13,6 +13,7 @@ from rlnb.display.video import Video
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
+from rlnb.spec import EnvMode
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -69,6 +70,8 @@ class EvaluationRecord:
     """Number of episodes, the length of each list."""
     deterministic: bool = True
     """Whether the policy took its mean actions."""
+    mode: EnvMode | None = "train"
+    """Env of the episodes, see :attr:`Evaluation.mode`. Older versions do not say it, and had the training's."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Contribution of each reward term to the return of each episode."""
     values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -138,6 +141,11 @@ class Evaluation:
     """
     deterministic: bool = True
     """Whether the policy took its mean (or most likely) actions; otherwise it sampled them."""
+    mode: EnvMode | None = None
+    """``"play"`` if the env was as Isaac Lab's ``play_mode()`` leaves it, ``"train"`` if it was that of the training.
+
+    None without a simulator. Only evaluations of one mode can be compared.
+    """
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Contribution of each reward term to the return of each episode; empty for tasks without reward terms."""
     video: Video | None = None
@@ -180,6 +188,7 @@ class Evaluation:
             seed=record.seed,
             success_source=record.success_source,
             deterministic=record.deterministic,
+            mode=record.mode if record.num_envs else None,
             terms=record.terms,
             # A record of another user may name any file, and a report includes the video.
             video=Video(video) if video and video.is_relative_to(run) and video.is_file() else None,
@@ -191,11 +200,12 @@ class Evaluation:
 
     @property
     def title(self) -> str:
-        """Checkpoint, number of envs and seed."""
+        """Checkpoint, number of envs, mode and seed."""
         if self.problem:
             return "invalid evaluation"
         envs = f"{self.num_envs} envs, " if self.num_envs else ""
-        return f"{self.checkpoint}, {envs}seed {self.seed}"
+        mode = f"mode {self.mode}, " if self.mode else ""
+        return f"{self.checkpoint}, {envs}{mode}seed {self.seed}"
 
     @property
     def means(self) -> dict[str, float]:
@@ -252,7 +262,8 @@ class Evaluation:
         """Return the name, value and 95 % interval of each statistic, as text."""
         rows = [("problem", self.problem, "")] if self.problem else []
         if self.episodes:
-            rows += [("episodes", str(self.episodes), ""), *self._success_rows()]
+            mode = [("mode", self.mode, "")] if self.mode else []
+            rows += [("episodes", str(self.episodes), ""), *mode, *self._success_rows()]
             sums = {"return": self.returns} | {f"return: {name}": values for name, values in self.terms.items()}
             rows += [(name, f"{_mean(each):.3f}", interval_text(mean_interval(each))) for name, each in sums.items()]
         if self.lengths:
@@ -277,7 +288,9 @@ class Evaluation:
         if self.episodes:
             unknown = "unknown" if self.success_source else "not defined"
             success = unknown if self.success_rate is None else f"{self.success_rate:.3f}"
-            parts = [f"{self.episodes} episodes", f"success={success}", f"return={self.mean_return:.3f}", *parts]
+            mode = [f"mode={self.mode}"] if self.mode else []
+            figures = [f"success={success}", f"return={self.mean_return:.3f}"]
+            parts = [f"{self.episodes} episodes", *mode, *figures, *parts]
         return f"Evaluation({', '.join(parts)})"
 
     def _repr_html_(self) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlnb.errors import RlnbError, unknown
 from rlnb.records.layout import RunDir
 from rlnb.records.options import CheckpointOptions
+from rlnb.registration.library import Library
 from rlnb.spec import Json, Result
 
 
@@ -26,6 +29,22 @@ class ExportFile:
     """Format; with several agents, ``"<agent>/<format>"``."""
     path: Path
     """The file."""
+
+
+def formats_of(library: Library, formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats that a user asks for, or all that the library supports if there are none.
+
+    Raises:
+        NotFoundError: The library does not support such a format.
+        RlnbError: The library exports nothing.
+    """
+    for name in formats:
+        if name not in library.exports:
+            raise unknown("export format", name, library.exports, has=library.name)
+    if not library.exports:
+        why = "its networks have no TorchScript or ONNX form" if library.simulator else "it has no simulator"
+        raise RlnbError(f"{library.name} exports nothing: {why}. Use run.checkpoints.")
+    return tuple(formats or library.exports)
 
 
 def values_of(exports: list[ExportFile], run: RunDir) -> dict[str, Json]:

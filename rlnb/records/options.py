@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from rlnb.errors import RlnbError
+from rlnb.errors import Problem, RlnbError, unknown
 from rlnb.records.layout import JobDir
-from rlnb.spec import Job
+from rlnb.spec import EnvMode, Job
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -27,6 +27,8 @@ class CheckpointOptions:
     """Path of the checkpoint: relative to the run's folder if inside it, else absolute."""
     trust: bool = False
     """Whether to load a checkpoint that holds more than weights."""
+    mode: EnvMode = "train"
+    """Env in which the policy acts. Options that do not say it are of an older version, which had the training's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +48,26 @@ class TrainOptions:
     the logs. The lost training may still run on a host that cannot be seen; what it logs later is on no curve."""
     synchronised: bool = True
     """Whether ranks synchronise their learning; False is the negative control in a proof of synchronisation."""
+
+
+def env_mode(mode: EnvMode | None, usual: EnvMode = "play") -> EnvMode:
+    """Return the mode of an env that a user asks for, or the usual one for None.
+
+    Raises:
+        NotFoundError: There is no such mode.
+    """
+    if mode is not None and mode not in get_args(EnvMode):
+        raise unknown("mode", str(mode), get_args(EnvMode), has="Modes")
+    return mode or usual
+
+
+def mode_problems(mode: EnvMode | None) -> list[Problem]:
+    """Return a problem if a user asks for a mode that does not exist."""
+    try:
+        env_mode(mode)
+    except RlnbError as exc:
+        return [Problem(what=str(exc))]
+    return []
 
 
 def options_of(cls: type[T], job: JobDir) -> T:

@@ -151,6 +151,9 @@ def evaluations(runs: Sequence[RunFacts]) -> str:
         for evaluation in run.evaluations:
             caption = evaluation.title if len(runs) == 1 else f"{run.id}: {evaluation.title}"
             tables.append(table(["", "value", "95 % interval"], evaluation.rows(), caption=caption))
+    modes = {evaluation.mode for run in runs for evaluation in run.evaluations if evaluation.mode}
+    note = "<p>Evaluations of mode play and of mode train have different envs, and cannot be compared.</p>"
+    tables = [note, *tables] if len(modes) > 1 else tables
     return "".join(tables) or "<p>None: <code>run.evaluate(episodes=100)</code></p>"
 
 
@@ -176,26 +179,28 @@ def films(runs: Sequence[RunFacts]) -> str:
     for run in runs:
         of_training = [*run.films.values()]
         kept = [*of_training[:1], *of_training[1:][-2:]]  # the first one, and the newest two
-        for film in [*(evaluation.video for evaluation in run.evaluations if evaluation.video), *kept]:
+        of_evaluations = [(one.video, one.title) for one in run.evaluations if one.video]
+        for film, origin in [*of_evaluations, *((film, "the env of the training") for film in kept)]:
+            caption = f"{film.path} ({origin})"
             picture = film.still() if weight < PICTURES_BYTES else None
             still = _palette(picture) if picture is not None else b""
             size = film.path.stat().st_size if still else 0
             if still and weight + size + len(still) <= PICTURES_BYTES:
                 weight += size + len(still)
-                figures.append(_film(film, still))
+                figures.append(_film(film, still, caption))
             else:
                 weight += len(still)
-                figures.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
+                figures.append(_image(still, caption) if still else f"<p>{html.escape(caption)}</p>")
     return "".join(figures) or "<p>None: <code>run.play()</code></p>"
 
 
-def _film(film: Video, still: bytes) -> str:
+def _film(film: Video, still: bytes, caption: str) -> str:
     """Return a film that plays in a browser, with a still for print."""
-    path, poster = html.escape(str(film.path)), base64.b64encode(still).decode()
+    caption, poster = html.escape(caption), base64.b64encode(still).decode()
     data = base64.b64encode(film.path.read_bytes()).decode()
     return (
         f"<figure><video controls loop muted autoplay poster='data:image/png;base64,{poster}' "
-        f"src='data:video/mp4;base64,{data}'></video><figcaption>{path}</figcaption></figure>"
+        f"src='data:video/mp4;base64,{data}'></video><figcaption>{caption}</figcaption></figure>"
     )
 
 

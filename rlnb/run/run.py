@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb.errors import RlnbError, RunError, unknown
+from rlnb.errors import RunError
 from rlnb.records.facts import RunFacts, checkpoint_of
-from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.options import TrainOptions, env_mode, options_of
 from rlnb.records.record import JobRecord
 from rlnb.run.continuation import iterations_of, say_losses, say_where
 from rlnb.run.jobs import do, pause_s, raise_unless_completed, refuse_without_resuming
 from rlnb.simulation.far import takes_launcher
-from rlnb.spec import ENDED
+from rlnb.spec import ENDED, EnvMode
 from rlnb.storage.scalars import whole
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ class Run(RunFacts):
         checkpoint: str | Path | None = None,
         trust: bool = False,
         deterministic: bool = True,
+        mode: EnvMode | None = None,
         video: bool = False,
         camera: str | None = None,
         record: int = 0,
@@ -228,6 +229,8 @@ class Run(RunFacts):
             checkpoint: Checkpoint to evaluate; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
             deterministic: Whether the policy takes its mean actions; otherwise it samples them, as in training.
+            mode: ``"play"`` (None) for the env after Isaac Lab's ``play_mode()``, mostly without noise and pushes;
+                ``"train"`` for the env of the training.
             video: Whether to record up to a minute of the first 4 envs. A camera renders all envs, so few envs are
                 faster.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
@@ -244,7 +247,8 @@ class Run(RunFacts):
         refuse_odd_numbers(episodes, num_envs, seed, record)
         library = plugins.library(self.manifest.library)
         if not library.simulator:
-            refuse_settings_of_envs(library.name, num_envs=num_envs, video=video, camera=camera, record=record)
+            settings = {"num_envs": num_envs, "mode": mode, "video": video, "camera": camera, "record": record}
+            refuse_settings_of_envs(library.name, **settings)
         options = EvaluateOptions(
             episodes=episodes,
             num_envs=num_envs or min(episodes, 64),
@@ -252,6 +256,7 @@ class Run(RunFacts):
             checkpoint=checkpoint_of(self._record, checkpoint),
             trust=trust,
             deterministic=deterministic,
+            mode=env_mode(mode),
             video=video,
             camera=camera,
             record=record,
@@ -268,6 +273,7 @@ class Run(RunFacts):
         checkpoint: str | Path | None = None,
         trust: bool = False,
         deterministic: bool = True,
+        mode: EnvMode | None = None,
         camera: str | None = None,
         launcher: Launcher | None = None,
     ) -> Video:
@@ -279,6 +285,7 @@ class Run(RunFacts):
             checkpoint: Checkpoint to play; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
             deterministic: Whether the policy takes its mean actions; otherwise it samples them.
+            mode: As in :meth:`evaluate`.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
             launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
         """
@@ -289,6 +296,7 @@ class Run(RunFacts):
             checkpoint=checkpoint,
             trust=trust,
             deterministic=deterministic,
+            mode=mode,
             video=True,
             camera=camera,
             launcher=launcher,
@@ -302,6 +310,7 @@ class Run(RunFacts):
         *formats: str,
         checkpoint: str | Path | None = None,
         trust: bool = False,
+        mode: EnvMode | None = None,
         launcher: Launcher | None = None,
     ) -> dict[str, Path]:
         """Export the policy for deployment, including its normaliser, and return a dict of format to file.
@@ -312,24 +321,21 @@ class Run(RunFacts):
             formats: ``"torchscript"``, ``"onnx"``; none for every format that the library supports.
             checkpoint: Checkpoint to export; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
+            mode: Env whose observations and actions the policy fits, as in :meth:`evaluate`.
             launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
         Raises:
             RunError: The run has no checkpoint, or the export failed.
             NotFoundError: The library does not support such a format.
         """
-        from rlnb.records.export import ExportOptions, files_of
+        from rlnb.records.export import ExportOptions, files_of, formats_of
 
-        library = plugins.library(self.library)
-        choices = library.exports
-        for name in formats:
-            if name not in choices:
-                raise unknown("export format", name, choices, has=self.library)
-        start = checkpoint_of(self._record, checkpoint)
-        if not choices:
-            why = "its networks have no TorchScript or ONNX form" if library.simulator else "it has no simulator"
-            raise RlnbError(f"{self.library} exports nothing: {why}. Use run.checkpoints.")
-        options = ExportOptions(formats=tuple(formats or choices), checkpoint=start, trust=trust)
+        options = ExportOptions(
+            formats=formats_of(plugins.library(self.library), formats),
+            checkpoint=checkpoint_of(self._record, checkpoint),
+            trust=trust,
+            mode=env_mode(mode),
+        )
         result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
         assert result is not None, "a completed export has written result.json"
         return {file.format: file.path for file in files_of(result, self._record.folder)}

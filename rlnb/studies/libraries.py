@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.display.table import counted
-from rlnb.errors import CheckError, Problem, RunError, whole_number
+from rlnb.errors import CheckError, Problem, RlnbError, RunError, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
+from rlnb.records.options import mode_problems
 from rlnb.run.run import Run
 from rlnb.simulation.card import task_card
-from rlnb.spec import Task
+from rlnb.spec import EnvMode, Task
 from rlnb.storage.scalars import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
@@ -92,15 +93,36 @@ class Comparison:
     runs: Mapping[str, Sequence[Run]]
     """Runs by library, one for each seed."""
     evaluations: Mapping[str, Sequence[Evaluation]]
-    """Evaluations by library, in the order of :attr:`runs`. One that failed says why (:attr:`Evaluation.problem`)."""
+    """Evaluations by library, in the order of :attr:`runs`. One that failed says why (:attr:`Evaluation.problem`).
+    All have the same mode."""
+
+    def __post_init__(self) -> None:
+        """Refuse evaluations in different envs.
+
+        Raises:
+            RlnbError: The modes of the evaluations differ.
+        """
+        _ = self.mode
+
+    @property
+    def mode(self) -> EnvMode | None:
+        """Env of the evaluations, see :attr:`rlnb.Evaluation.mode`; None if there is none, or without a simulator."""
+        libraries: dict[EnvMode, list[str]] = {}
+        for name, evaluations in self.evaluations.items():
+            for mode in sorted({one.mode for one in evaluations if one.mode and one.episodes}):
+                libraries.setdefault(mode, []).append(name)
+        if len(libraries) > 1:
+            found = " and ".join(f"{mode!r} for {', '.join(names)}" for mode, names in sorted(libraries.items()))
+            raise RlnbError(f"The modes of the evaluations differ: {found}. Use run.evaluate(mode=...) with one mode.")
+        return next(iter(libraries), None)
 
     def table(self) -> pd.DataFrame:
         """Return one row per library: means over seeds with their 95 % intervals.
 
         The columns are ``library``, ``seeds``, ``frames`` (of the longest run), ``return``, ``return_low``,
         ``return_high``, ``success``, ``success_low``, ``success_high``, ``interval_over`` (``"seeds"``, or
-        ``"episodes"`` if there is one seed; see :class:`Mean`), ``fps`` (median frames/s of a run, averaged over seeds)
-        and ``minutes`` (first to last iteration of a run, averaged over seeds).
+        ``"episodes"`` if there is one seed; see :class:`Mean`), ``mode`` (of the evaluations), ``fps`` (median
+        frames/s of a run, averaged over seeds) and ``minutes`` (first to last iteration of a run, averaged over seeds).
         """
         import pandas as pd
 
@@ -117,6 +139,7 @@ class Comparison:
                     "success_low": row.success.low,
                     "success_high": row.success.high,
                     "interval_over": row.mean_return.over,
+                    "mode": self.mode,
                     "fps": row.fps,
                     "minutes": row.minutes,
                 }
@@ -166,7 +189,8 @@ class Comparison:
         heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
         problems = [one.problem for of_library in self.evaluations.values() for one in of_library if one.problem]
         texts = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
-        return table(heads, rows, caption="Equal frames, policies evaluated from reset") + texts
+        mode = f", mode {self.mode}" if self.mode else ""
+        return table(heads, rows, caption=f"Equal frames, policies evaluated from reset{mode}") + texts
 
 
 def compare_libraries(
@@ -177,6 +201,7 @@ def compare_libraries(
     frames: int,
     num_envs: int | None = None,
     episodes: int = 100,
+    mode: EnvMode | None = None,
     agent: Mapping[str, AgentArgument] | None = None,
     array: bool = False,
     parallel: int | None = None,
@@ -195,6 +220,7 @@ def compare_libraries(
         frames: Frames of each run: env transitions over all envs.
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Episodes of each evaluation.
+        mode: Env of the evaluations, as in :meth:`rlnb.Run.evaluate`.
         agent: Argument ``agent`` of :func:`rlnb.train` by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
         array: Whether to start the runs as one array job of the queue, with one host process for all of them. Slurm and
             Grid Engine have arrays.
@@ -209,7 +235,7 @@ def compare_libraries(
     envs = num_envs or task.num_envs or card.num_envs
     usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not agent_card.needs_choice]
     names = list(libraries) if libraries is not None else sorted(usable)
-    problems = [*whole_number("seeds", seeds, example=3)]
+    problems = [*whole_number("seeds", seeds, example=3), *mode_problems(mode)]
     if odd := whole_number("frames", frames, example=1_000_000):
         problems, frames = [*problems, *odd], 1
     for name in set(agent or ()) - set(names):
@@ -231,16 +257,16 @@ def compare_libraries(
         started = [train.train(task, **one) for one in each]
     runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(names)}
     evaluations = {
-        name: [_evaluation(run.wait_for_completion(), episodes) for run in of_library]
+        name: [_evaluation(run.wait_for_completion(), episodes, mode) for run in of_library]
         for name, of_library in runs.items()
     }
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _evaluation(run: Run, episodes: int) -> Evaluation:
+def _evaluation(run: Run, episodes: int, mode: EnvMode | None = None) -> Evaluation:
     """Return the evaluation of a run. One that fails spoils only its own place in the comparison."""
     try:
-        return run.evaluate(episodes)
+        return run.evaluate(episodes, mode=mode)
     except RunError as exc:
         warnings.warn(f"The comparison goes on without this evaluation: {exc}", stacklevel=3)
         return Evaluation.invalid(str(exc))

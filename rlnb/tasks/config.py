@@ -97,6 +97,14 @@ def set_value(cfg: Any, path: str, value: Any) -> None:
         setattr(node, leaf, value)
 
 
+def value_at(cfg: Any, path: str) -> Json:
+    """Return a copy of one value by dotted path, as :func:`plain` does; None if there is no such path."""
+    node = cfg
+    for name in path.split("."):
+        node = dict(_children(node)).get(name)
+    return tree(node) if _is_node(node) else plain(node)
+
+
 def _get(node: Any, name: str, path: str) -> Any:
     children = dict(_children(node))
     if name not in children:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
-from rlnb.spec import Task
+from rlnb.spec import EnvMode, Task
 
 A = TypeVar("A")
 Actions = Literal["random", "zero"]
@@ -62,6 +62,8 @@ class ActingRequest(TaskRequest[A]):
     """Actions to use without a policy."""
     policy: Policy | None = None
     """Policy to use; None uses :attr:`actions`."""
+    mode: EnvMode = "train"
+    """Env to make."""
     seed: int = 42
     """Seed of the env."""
     device: str = "auto"

@@ -43,7 +43,9 @@ def acting(
         NotFiniteError: A weight of the policy, or one of its actions, is nan or infinite.
     """
     task, policy = dataclasses.replace(request.task, num_envs=request.num_envs), request.policy
-    make = functools.partial(environment, seed=request.seed, device=request.device, configure=configure)
+    make = functools.partial(
+        environment, seed=request.seed, device=request.device, mode=request.mode, configure=configure
+    )
     if policy is None:
         with make(task, None) as (env, _):
             raw = isaaclab.task_env(env)

@@ -58,7 +58,7 @@ def test_shares_of_goals_count_as_shares_and_have_wilsons_interval_of_their_mean
 
 def test_the_table_names_the_source_of_success() -> None:
     rows = evaluation(success_source="terminations.success").rows()
-    assert [row[:2] for row in rows[1:3]] == [("success rate", "0.950"), ("success source", "terminations.success")]
+    assert [row[:2] for row in rows[2:4]] == [("success rate", "0.950"), ("success source", "terminations.success")]
     assert not any(name == "success source" for name, _, _ in evaluation().rows()), "a record without a source"
 
 
@@ -97,10 +97,23 @@ def test_without_a_success_function_the_success_rate_is_not_defined() -> None:
 
 
 def test_an_evaluation_is_one_line_and_a_small_table() -> None:
-    assert repr(evaluation()) == "Evaluation(100 episodes, success=0.950, return=1.000)"
+    assert repr(evaluation()) == "Evaluation(100 episodes, mode=train, success=0.950, return=1.000)"
     html = evaluation()._repr_html_()
     assert "0.950" in html
     assert "0.888 to 0.978" in html
+
+
+def test_the_mode_of_the_env_is_in_title_table_and_repr_and_older_records_are_of_the_training() -> None:
+    older, played = evaluation(), evaluation(mode="play")
+    assert (older.mode, older.title) == ("train", "logs/model_4.pt, 4 envs, mode train, seed 1000")
+    assert (played.mode, played.title) == ("play", "logs/model_4.pt, 4 envs, mode play, seed 1000")
+    assert ("mode", "play", "") in played.rows()
+    assert "mode=play" in repr(played)
+    without = evaluation(num_envs=0)
+    assert (without.mode, without.title) == (None, "logs/model_4.pt, seed 1000"), "there is no env without a simulator"
+    assert not any(name == "mode" for name, _, _ in without.rows())
+    with pytest.raises(rlnb.RlnbError, match="mode='other' is not a value of type"):
+        evaluation(mode="other")
 
 
 def job_of(tmp_path: Path, **changes: Any) -> JobDir:
@@ -163,8 +176,8 @@ def test_an_evaluation_may_have_values_without_episodes(tmp_path: Path) -> None:
 
 def test_an_evaluation_may_have_values_beside_episodes_without_lengths(tmp_path: Path) -> None:
     (result,) = evaluations_of([job_of(tmp_path, lengths=[], timeouts=[], values={"kl": [0.25]})])
-    assert [name for name, _, _ in result.rows()] == ["episodes", "success rate", "return", "return: a", "kl"]
-    assert repr(result) == "Evaluation(2 episodes, success=not defined, return=1.500, kl=0.25)"
+    assert [name for name, _, _ in result.rows()] == ["episodes", "mode", "success rate", "return", "return: a", "kl"]
+    assert repr(result) == "Evaluation(2 episodes, mode=train, success=not defined, return=1.500, kl=0.25)"
 
 
 @pytest.mark.parametrize("field", ["returns", "successes", "lengths", "terms", "values"])
@@ -182,7 +195,7 @@ def test_an_evaluation_with_a_number_that_is_not_finite_is_invalid(field: str, n
 def test_large_returns_do_not_spoil_the_table(large: float, tmp_path: Path) -> None:
     (result,) = evaluations_of([job_of(tmp_path, returns=[large, -1.0])])
     assert not result.problem
-    assert len(result.rows()) == 5
+    assert len(result.rows()) == 6
     (result,) = evaluations_of([job_of(tmp_path / "b", returns=[10**400, 1])])
     assert "returns has a number that is larger than a float can be" in result.problem
 

@@ -141,6 +141,7 @@ def test_an_evaluation_is_read_and_a_new_one_agrees_with_it(older_runs: Path) ->
     (older,) = run.evaluations
     options = options_of(EvaluateOptions, run.jobs[1].folder)
     assert (options.episodes, options.num_envs, options.checkpoint) == (8, 4, "logs/model_9.json")
+    assert (options.mode, older.mode) == ("train", "train"), "the only one that version 0.1.0 had"
     newer = run.evaluate(episodes=8)
     assert (newer.returns, newer.successes, newer.checkpoint) == (older.returns, older.successes, older.checkpoint)
     assert older.success_rate == 1.0
@@ -203,6 +204,7 @@ def test_a_training_in_the_simulator_is_resumed_evaluated_and_exported(older_run
     assert {report.partition(":")[0] for report in run.started.restored.values()} == {"restored"}
     assert run.metrics["fps"].iterations == pytest.approx(range(3))
     (older,) = run.evaluations
-    newer = run.evaluate(episodes=2, num_envs=2, checkpoint="model_1.pt")
+    newer = run.evaluate(episodes=2, num_envs=2, checkpoint="model_1.pt", mode="train")
+    assert (older.mode, newer.mode) == ("train", "train")
     assert newer.returns == pytest.approx(older.returns, rel=1e-3)
     assert run.export("onnx")["onnx"].is_file()

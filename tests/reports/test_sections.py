@@ -55,12 +55,24 @@ def test_an_invalid_evaluation_says_what_is_wrong_and_spoils_no_other(echo_root,
     path.write_text('{"returns": [1.0], "lengths": [], "timeouts": [], "checkpoint": "a", "seed": 1, "successes": [7]}')
     page = sections.evaluations([run])
     assert "logs/model_1.json, seed 1000" in page
+    assert "cannot be compared" not in page
     assert "<b>invalid evaluation</b>" in page
     assert f"{path} is not valid: successes has a number that is not from 0 to 1. Move it away." in html.unescape(page)
     show_run(run)
     shown = capsys.readouterr().out
     assert "evaluation 0" in shown
     assert "is not valid" in " ".join(shown.split())
+
+
+def test_evaluations_and_films_name_their_mode_and_a_mixture_is_not_compared_silently(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait()
+    for mode in ("play", "train"):
+        run.evaluate(2)
+        path = run.jobs[-1].folder.evaluation
+        path.write_text(json.dumps({**json.loads(path.read_text()), "num_envs": 2, "mode": mode}))
+        page = sections.evaluations([run])
+        assert f"logs/model_1.json, 2 envs, mode {mode}, seed 1000" in page
+        assert ("mode play and of mode train have different envs, and cannot be compared" in page) == (mode == "train")
 
 
 def test_pictures_are_made_small_and_those_beyond_the_limit_are_named(run, monkeypatch):
@@ -162,7 +174,7 @@ def test_a_short_film_plays_in_the_report_and_a_long_one_is_a_still(run, monkeyp
     assert "<script" not in page
     monkeypatch.setattr(sections, "PICTURES_BYTES", film.stat().st_size)
     assert "<video" not in sections.films([run])
-    assert str(film) in sections.films([run])
+    assert f"{film} (logs/" in sections.films([run])
 
 
 def test_a_report_ends_with_the_films():

@@ -91,7 +91,10 @@ def test_an_evaluation_of_no_episodes_or_with_settings_of_envs_is_refused(run: r
         run.play()
     with pytest.raises(rlnb.RunError, match=r"use for camera='front' and record=9\. Leave them out\."):
         run.evaluate(camera="front", record=9)
+    with pytest.raises(rlnb.RunError, match=r"no simulator, so it has no use for mode='play'\. Leave it out\."):
+        run.evaluate(mode="play")
     assert len(run.jobs) == 1
+    assert run.evaluate(episodes=2).mode is None
 
 
 def test_a_library_without_formats_exports_nothing(run: rlnb.Run) -> None:

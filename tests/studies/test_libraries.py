@@ -6,6 +6,7 @@ import dataclasses
 import html
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,8 +45,8 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
         def wait_for_completion(self) -> Evaluated:
             return self
 
-        def evaluate(self, episodes: int) -> int:
-            return episodes
+        def evaluate(self, episodes: int, *, mode: str | None) -> Any:
+            return SimpleNamespace(mode=mode, episodes=episodes)
 
     def train(task: Any, *, library: str, max_frames: int, seed: int, **_: Any) -> Evaluated:
         found.append((library, max_frames, seed))
@@ -70,10 +71,12 @@ def test_all_problems_are_reported_before_the_first_run_starts(requested: list[t
 
 
 def test_each_problem_is_reported_once(requested: list[tuple[str, int, int]]) -> None:
+    wrong: dict[str, Any] = {"seeds": 0, "frames": -5, "mode": "plya", "device": "gpu"}
     with pytest.raises(rlnb.CheckError) as raised:
-        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], seeds=0, frames=-5, device="gpu")
+        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], **wrong)
     whats = [problem.what for problem in raised.value.problems]
-    assert [what.split("=")[0] for what in whats] == ["seeds", "frames", "device"]
+    mode = "No mode named 'plya'. Modes: play, train. Did you mean 'play'?"
+    assert [what.split("=")[0] for what in whats] == ["seeds", mode, "frames", "device"]
     agent = {"skrl": {"agent.rollouts": "many"}}
     with pytest.raises(rlnb.CheckError, match="the agent config of skrl has no 'rollouts', so its frames cannot be"):
         rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], frames=64 * 320, agent=agent)
@@ -92,6 +95,18 @@ def test_an_off_policy_library_trains_for_the_frames_of_the_others(
     monkeypatch.setattr(lookup, "card_of", lambda *_: card)
     rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", *fields], seeds=1, frames=64 * 320)
     assert requested == [(name, 64 * 320, 0) for name in ("rsl_rl", *fields)]
+
+
+def test_evaluations_of_different_modes_are_not_compared(evaluated: list[rlnb.Run]) -> None:
+    of_run = [run.evaluations[-1] for run in evaluated]
+    play, train = (dataclasses.replace(one, mode=mode) for one, mode in zip(of_run, ("play", "train"), strict=True))
+    runs = {"echo": evaluated, "other": evaluated}
+    wanted = r"modes of the evaluations differ: 'play' for echo and 'train' for echo, other\. Use run\.evaluate\(mode="
+    with pytest.raises(rlnb.RlnbError, match=wanted):
+        libraries.Comparison(runs=runs, evaluations={"echo": [play, train], "other": [train]})
+    equal = libraries.Comparison(runs=runs, evaluations={"echo": [train], "other": [train]})
+    assert list(equal.table()["mode"]) == ["train", "train"]
+    assert "policies evaluated from reset, mode train" in equal._repr_html_()
 
 
 T_975_1 = 12.706

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlnb.hooks.calls import require
 from rlnb.registration.library import Library
-from rlnb.spec import Manifest, Task
+from rlnb.spec import EnvMode, Manifest, Task
 from rlnb.tasks import config
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import determinism, kit
@@ -30,6 +30,7 @@ def environment(
     manifest: Manifest | None = None,
     log_dir: Path | None = None,
     deterministic: bool = False,
+    mode: EnvMode = "train",
     configure: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Make the task's env with every requested change; close it at the end.
@@ -46,6 +47,7 @@ def environment(
         log_dir: Folder that the env may write to.
         deterministic: Whether physics, rendering and torch give the same numbers in every process, until the env is
             closed. Warp's modules keep the setting from their import on, so the process must have made no env before.
+        mode: Whether the env config is that of the training, or as Isaac Lab's ``play_mode()`` leaves it.
         configure: ``function(env_cfg)`` called last.
 
     Yields:
@@ -55,7 +57,7 @@ def environment(
     from rlnb.worker.isaac import isaaclab
 
     registered, env_cfg, agent_cfg = configured(
-        task, library, module=module, agent=agent, seed=seed, device=device, world_size=world_size
+        task, library, module=module, agent=agent, seed=seed, device=device, world_size=world_size, mode=mode
     )
     if log_dir is not None:
         env_cfg.log_dir = str(log_dir)
@@ -85,18 +87,17 @@ def configured(
     seed: int = 42,
     device: str = ANY_DEVICE,
     world_size: int = 1,
+    mode: EnvMode = "train",
 ) -> tuple[Any, Any, Any]:
     """Return a task's registration, its env config and its agent config, with every requested change applied.
 
     The arguments are those of :func:`environment`.
     """
-    from rlnb.worker.isaac import agents, isaaclab
+    from rlnb.worker.isaac import agents, env_config, isaaclab
 
     registered = isaaclab.register(task, module)
-    env_cfg, choice = isaaclab.resolve(task, registered), agent or AgentChoice()
+    env_cfg, choice = env_config.overridden(task, registered, mode), agent or AgentChoice()
     agent_cfg = agents.resolve(task, registered, library, choice.name) if library else None
-    for path, value in task.overrides.items():
-        config.set_value(env_cfg, path, value)
     for path, value in choice.values.items():
         config.set_value(agent_cfg, path, value)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size

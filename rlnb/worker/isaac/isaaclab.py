@@ -248,14 +248,6 @@ def selectors(task: Task) -> list[str]:
     return [f"{name}={value}" for name, value in values.items() if value]
 
 
-def resolve(task: Task, registered: Registered) -> Any:
-    """Return the env config, with presets resolved and overrides not yet applied."""
-    from isaaclab_tasks.utils import resolve_task_config
-
-    env_cfg, _ = resolve_task_config(registered.gym_id, None, overrides=selectors(task))
-    return env_cfg
-
-
 def preset_names(gym_id: str) -> Selectors:
     """Return the names that each selector of a task accepts, or why they are unknown."""
     module, feature = "isaaclab_tasks.utils.preset_cli", "the check of presets, physics= and renderer="

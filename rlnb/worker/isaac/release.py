@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from rlnb.errors import RlnbError
@@ -64,6 +66,17 @@ def required(owner: Any, name: str, feature: str) -> Any:
     if not hasattr(owner, name):
         raise RlnbError(f"{label} is not in isaaclab {installed()}, and {feature} needs it. {FIX}.")
     return getattr(owner, name)
+
+
+def require_argument(function: Callable[..., Any], name: str, feature: str) -> None:
+    """Refuse a release of Isaac Lab in which a function does not have an argument that rlnb passes.
+
+    Raises:
+        RlnbError: The function does not have it. The arguments are those of :func:`required`.
+    """
+    if name not in inspect.signature(function).parameters:
+        label = f"{function.__name__}({name}=)"
+        raise RlnbError(f"{label} is not in isaaclab {installed()}, and {feature} needs it. {FIX}.")
 
 
 def _module(name: str) -> Any:

@@ -23,6 +23,7 @@ from rlnb.worker.cameras.film import Film
 from rlnb.worker.flight.guard import Guard
 from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
+from rlnb.worker.isaac.env_config import play_notes
 from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs import no_simulator
@@ -43,7 +44,9 @@ def evaluate(job_dir: Path) -> None:
     if library.simulator:
         backend: Backend = plugins.new_backend(library)
         isaaclab.start(job.manifest.asset_root)
-        record = dataclasses.replace(_roll_out(job, options, backend), warnings=differences(job))
+        record = _roll_out(job, options, backend)
+        notes = play_notes(job.manifest.task, job.module, options.mode)
+        record = dataclasses.replace(record, warnings=(*differences(job), *notes))
     else:
         record = no_simulator.evaluate(job.manifest, library, options, job.run.path)
     if faults := [*record.faults()]:
@@ -74,6 +77,7 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
         seed=options.seed,
         device=manifest.resources.device,
         manifest=manifest,
+        mode=options.mode,
         configure=film.plan.apply if film else None,
     ) as (env, agent_cfg):
         raw, checkpoint = isaaclab.task_env(env), job.run.path / options.checkpoint
@@ -242,6 +246,7 @@ class Episodes:
             seed=options.seed,
             checkpoint=options.checkpoint,
             deterministic=options.deterministic,
+            mode=options.mode,
             video=video,
         )
 

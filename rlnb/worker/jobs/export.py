@@ -18,6 +18,7 @@ from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac.env import environment
+from rlnb.worker.isaac.env_config import play_notes
 from rlnb.worker.jobs.checkpoints import refuse_not_finite, write_whole
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
@@ -234,6 +235,7 @@ def export(job_dir: Path) -> None:
         agent=choice_of(manifest),
         device=manifest.resources.device,
         manifest=manifest,
+        mode=options.mode,
     ) as (env, agent_cfg):
         device, trust, formats = str(env.unwrapped.device), options.trust, list(options.formats)
         name = f"the policy of {checkpoint.name}"
@@ -254,6 +256,6 @@ def export(job_dir: Path) -> None:
         checkpoint=options.checkpoint,
         ended=files.now(),
         values=values,
-        warnings=differences(job),
+        warnings=(*differences(job), *play_notes(manifest.task, job.module, options.mode)),
     )
     files.write_once(job.folder.result, result)

@@ -105,6 +105,7 @@ def record_of(result: object, library: Library, options: EvaluateOptions) -> Eva
         seed=options.seed,
         checkpoint=options.checkpoint,
         deterministic=options.deterministic,
+        mode=None,
     )
     if faults := [*record.faults()]:
         _refuse(library, f"evaluate() returned an EvaluationResult that is not valid: {' and '.join(faults)}")

@@ -27,7 +27,7 @@ from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import agents, isaaclab, kit, ovphysx, release
+from rlnb.worker.isaac import agents, env_config, isaaclab, kit, ovphysx, release
 from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
 from rlnb.worker.requests.sources import stamps
@@ -46,7 +46,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
         selectors = isaaclab.preset_names(registered.gym_id)
         task = _without_unknown(task, selectors)
-        env_cfg = isaaclab.resolve(task, registered)
+        env_cfg = env_config.resolve(task, registered)
         usual, generic, named = _agents(task, registered, _workflow(env_cfg))
     return TaskCard(
         task=task.id,

@@ -61,6 +61,7 @@ def success(env):
 MANAGER_TASK = """
 from isaaclab.managers import RewardTermCfg
 from isaaclab.utils import configclass
+from isaaclab.utils.noise import GaussianNoiseCfg
 import isaaclab.envs.mdp as mdp
 from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
 
@@ -69,6 +70,13 @@ class GentleCfg(CartpoleEnvCfg):
     def __post_init__(self):
         super().__post_init__()
         self.rewards.effort = RewardTermCfg(func=mdp.action_l2, weight=-0.01)
+        self.observations.policy.enable_corruption = True
+        self.observations.policy.joint_pos_rel.noise = GaussianNoiseCfg(std=100.0)
+        self.events.reset_pole_position.params["position_range"] = (-0.01, 0.01)
+
+    def play_mode(self):
+        super().play_mode()
+        self.episode_length_s = 0.5
 """
 
 
@@ -247,13 +255,26 @@ def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
     run = rlnb.train("Gentle", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
     assert "Episode_Reward/effort" in run.metrics.tags
-    evaluation = run.evaluate(episodes=8, num_envs=4)
+    evaluation = run.evaluate(episodes=8, num_envs=4, mode="train")
     assert "effort" in evaluation.terms
     assert evaluation.success_source == "Metrics/success_rate", "the reward term success_rate logs it"
     assert evaluation.successes == evaluation.timeouts
     sums = [sum(values) for values in zip(*evaluation.terms.values(), strict=True)]
     assert sums == pytest.approx(evaluation.returns, rel=1e-3, abs=1e-4), "the terms add up to the return"
     assert any(name == "return: effort" for name, _, _ in evaluation.rows())
+
+    played = run.evaluate(episodes=64, num_envs=64, record=64)
+    noisy = run.evaluate(episodes=4, num_envs=4, record=64, mode="train")
+    assert (played.mode, noisy.mode, played.num_envs) == ("play", "train", 64), "play_mode() alone would make 50 envs"
+    assert max(played.lengths) <= 30 < max(noisy.lengths), "0.5 s have 30 steps"
+    assert [one.mode for one in run.evaluations] == ["train", "play", "train"]
+    assert [float(np.abs(observations(one)).max()) < 10.0 for one in (played, noisy)] == [True, False]
+
+
+def observations(evaluation: rlnb.Evaluation) -> np.ndarray:
+    assert evaluation.rollout is not None
+    with np.load(evaluation.rollout) as arrays:
+        return np.asarray(arrays["obs.policy"])
 
 
 def test_a_task_by_module_and_class_trains(folder: Path) -> None:
@@ -379,7 +400,7 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
 
 
 def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tmp_path: Path) -> None:
-    from rlnb.worker.isaac import isaaclab
+    from rlnb.worker.isaac import env_config, isaaclab
 
     path = tmp_path / "short.py"
     path.write_text(
@@ -389,6 +410,6 @@ def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tm
     )
     task = rlnb.Task(id="short", source=str(path))
     for _ in range(2):
-        cfg = isaaclab.resolve(task, isaaclab.register(task))
+        cfg = env_config.resolve(task, isaaclab.register(task))
         assert (cfg.episode_length_s, cfg.scene.env_spacing) == (3.0, 4.0)
         cfg.episode_length_s, cfg.scene.env_spacing = 1.0, 1.0
