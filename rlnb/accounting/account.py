@@ -14,7 +14,7 @@ from rlnb.accounting.causes import Cause, cause_of
 from rlnb.accounting.iterations import Iterations
 from rlnb.accounting.parts import Parts
 from rlnb.errors import RlnbError
-from rlnb.metrics.metrics import Span
+from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord

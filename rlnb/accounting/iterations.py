@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rlnb.metrics.events import EventReader
-from rlnb.metrics.metrics import Span
+from rlnb.metrics.series import Span
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ class Iterations:
         reader = EventReader(self._record.folder.logs, without=SYSTEM)
         reader.end_at({path: size for span in reversed(self._spans) for path, size in span.logged.items()})
         reader.refresh()
-        tag = max(reader.tags, key=lambda tag: len(reader.scalars[tag]), default=None)
-        if tag is None:
+        columns = map(reader.written, reader.tags)
+        longest = max(columns, key=len, default=None)
+        if longest is None:
             return np.empty(0, np.int64), np.empty(0)
-        steps, times, _ = reader.scalars[tag].arrays()
+        steps, times, _ = longest.arrays()
         order = np.argsort(times, kind="stable")
         return steps[order], times[order]

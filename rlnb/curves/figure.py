@@ -14,6 +14,7 @@ import numpy as np
 from rlnb import plugins
 from rlnb.display.pictures import PALETTE
 from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
+from rlnb.metrics.folders import split
 from rlnb.metrics.thinning import decimate
 from rlnb.records.asked import asked
 from rlnb.spec import METRICS, SYSTEM
@@ -21,7 +22,8 @@ from rlnb.spec import METRICS, SYSTEM
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from rlnb.metrics.metrics import Metrics, Series
+    from rlnb.metrics.metrics import Metrics
+    from rlnb.metrics.series import Series
     from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
@@ -90,7 +92,8 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
             chart.add_trace({**line, "mode": mode, "x": xs / scale, "y": ys.astype(np.float32)})
             in_legend.add(number)
     if not curves:
-        chart.add_annotation(text="nothing logged yet", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+        why = next(filter(None, (run.metrics.unread for run in runs)), "nothing logged yet")
+        chart.add_annotation(text=html.escape(why), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
     return chart
 
 
@@ -142,12 +145,13 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
 
 def title(metric: str) -> str:
     """Return the title of a metric's chart."""
-    return metric.replace("_", " ") if metric in plugins.metrics() else metric
+    base, folder = split(metric)
+    return base.replace("_", " ") + folder if base in plugins.metrics() else metric
 
 
 def explanation(metric: str) -> str:
     """Return what a metric means."""
-    return plugins.metrics().get(metric, "a raw tag of the library")
+    return plugins.metrics().get(split(metric)[0], "a raw tag of the library")
 
 
 def own_names() -> list[str]:
@@ -157,14 +161,14 @@ def own_names() -> list[str]:
 
 def limits(metric: str) -> tuple[float, float] | None:
     """Return the limits of a metric's y axis; None for those of the values."""
-    return _SHARE_RANGE if metric == "success_rate" else None
+    return _SHARE_RANGE if split(metric)[0] == "success_rate" else None
 
 
 def unit(metric: str) -> str:
     """Return the unit of a metric, or ``"value"``."""
     ends = (unit for end, unit in _SYSTEM_UNITS.items() if metric.startswith(f"{SYSTEM}/") and metric.endswith(end))
     named = _UNIT_IN_MEANING.search(explanation(metric))
-    return _UNITS.get(metric) or (named.group(1) if named else next(ends, "value"))
+    return _UNITS.get(split(metric)[0]) or (named.group(1) if named else next(ends, "value"))
 
 
 def _trace(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Json]:
@@ -272,7 +276,9 @@ def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]
     if metrics is None:
         every = set[str]().union(*logged)
         of_task = sorted(set[str]().union(*(run.metrics.of_task for run in runs)))
-        usual = [name for name in (*DEFAULT_METRICS, *own_names()) if name in every]
+        usual = [
+            name for first in (*DEFAULT_METRICS, *own_names()) for name in sorted(every) if split(name)[0] == first
+        ]
         return [*usual, *of_task[:MOST_OF_TASK]] if usual else sorted(every)[:MOST_OTHERS]
     names, meanings = [metrics] if isinstance(metrics, str) else list(metrics), plugins.metrics()
     for name in names:

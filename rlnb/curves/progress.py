@@ -144,7 +144,7 @@ def facts(run: RunFacts) -> str:
     rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
     symptoms = f"diagnosis: {line}" if (line := line_of(run)) else ""
     alerts = f"alerts: {', '.join(alert.rule for alert in run.alerts)}" if run.manifest.alerts and run.alerts else ""
-    news = [silent, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms, alerts]
+    news = [silent, f"iteration {done} of {total}" if total else "", rest, *latest, metrics.unread, symptoms, alerts]
     return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
 
 

@@ -51,7 +51,7 @@ class Curve:
 
     def __init__(self, run: RunFacts, metric: str, x: str) -> None:
         self._run, self._metric, self._x = run, metric, x
-        self._count, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
+        self._count, self._revision, self._whole, self._begin_s = 0, -1, False, 0.0
         # On these axes, the x value of a sample between two logged points is known only after the second point.
         self._moves = metric.startswith(f"{SYSTEM}/") and x != "wall_time"
         self.x, self.y = np.empty(0), np.empty(0, np.float32)
@@ -61,7 +61,7 @@ class Curve:
     def read(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Update the curve; return points to append, or None if there are none or the whole curve is due."""
         metrics = source(self._run, self._metric)
-        if self._moves or not (self._whole and metrics.jobs == self._jobs):
+        if self._moves or not (self._whole and metrics.revision == self._revision):
             self._read_all()
             return None
         part, count = metrics.newer(self._metric, self._count)
@@ -77,11 +77,12 @@ class Curve:
 
     def _read_all(self) -> None:
         metrics = source(self._run, self._metric)
+        revision = metrics.revision  # read first, so that a change during the reading is seen by the next one
         try:
             series, self._count = metrics.whole(self._metric)
         except NotFoundError:
             return
-        self._jobs, self._whole = metrics.jobs, not metrics.behind
+        self._revision, self._whole = revision, not metrics.behind
         self._begin_s = begin_s(self._run, series)
         x, y = _finite(x_values(self._run, series, self._x, self._begin_s), series.array("values"))
         x, y = decimate(x, y, POINTS)

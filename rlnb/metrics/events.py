@@ -11,22 +11,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import struct
 import time
-from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from rlnb.errors import RlnbError
+from rlnb.metrics import folders
+from rlnb.metrics.columns import Column, Columns
 from rlnb.metrics.repeats import Repeats
+from rlnb.metrics.values import kind_of, number_of, tag_of
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
-
-if TYPE_CHECKING:
-    import numpy as np
 
 logger = logging.getLogger(__name__)
 
@@ -38,62 +38,28 @@ _CHUNK_BYTES = 1 << 18
 TAIL_BYTES = 1 << 17
 """Bytes at the end of a long file that are read ahead when reading runs out of time."""
 
-Scalar = tuple[int, float, float]
-"""Step, wall time in seconds since the epoch, value."""
-
-
-class Column:
-    """The scalars of one tag in the order of writing, at 24 bytes per scalar."""
-
-    __slots__ = ("_steps", "_times", "_values")
-
-    def __init__(self) -> None:
-        self._steps, self._times, self._values = array("q"), array("d"), array("d")
-
-    def append(self, step: int, time: float, value: float) -> None:
-        """Append a scalar; ``time`` is in seconds since the epoch."""
-        self._steps.append(step)
-        self._times.append(time)
-        self._values.append(value)
-
-    def extend(self, other: Column) -> None:
-        """Append the scalars of another column."""
-        self._steps.extend(other._steps)
-        self._times.extend(other._times)
-        self._values.extend(other._values)
-
-    def arrays(self, start: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps (int64), wall times (float64, seconds since the epoch) and values (float64) as copies.
-
-        Args:
-            start: Index of the first scalar to return.
-        """
-        import numpy as np
-
-        steps, times, values = (memoryview(part)[start:] for part in (self._steps, self._times, self._values))
-        return np.array(steps), np.array(times), np.array(values)
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def __getitem__(self, index: int) -> Scalar:
-        return self._steps[index], self._times[index], self._values[index]
-
-    def __iter__(self) -> Iterator[Scalar]:
-        return zip(self._steps, self._times, self._values, strict=True)
-
-
-Columns = defaultdict[str, Column]
-
 
 @dataclass(slots=True)
 class _File:
-    """Reading position in a file, and the scalars read ahead from its end."""
+    """Reading position in a file, and what was read."""
 
+    folder: str = ""
     offset: int = 0
     damaged: bool = False
+    begun: float = 0.0
+    """Wall time of the first record, in seconds since the epoch."""
     repeats: Repeats = field(default_factory=Repeats)
+    scalars: Columns = field(default_factory=lambda: defaultdict(Column))
     tail: Columns = field(default_factory=lambda: defaultdict(Column))
+    """Scalars that were read ahead from the end of the file."""
+    restart: int | None = None
+    """Smallest step of a restart that the file announces."""
+    drawn: dict[str, bool] = field(default_factory=dict)
+    """Whether the tensors of a tag are scalars."""
+    others: Counter[str] = field(default_factory=Counter)
+    """Number of values that are no scalars, by kind."""
+    tags: int = 0
+    """Number of tags when the curves were last named."""
 
 
 class EventReader:
@@ -103,22 +69,24 @@ class EventReader:
     with a warning; the scalars before it are kept.
 
     Attributes:
-        scalars: Tag to its scalars, in order of writing.
+        curves: Curves by name; :mod:`rlnb.metrics.folders` has the rules. The oldest folder of each tag is first.
         behind: Bytes that the last call left unread because it ran out of time.
+        revision: Number of times that points which were there before have changed, or that a name has.
     """
 
-    def __init__(self, folder: Path, *, without: str = "") -> None:
+    def __init__(self, folder: Path, *, without: str = "", by_time: bool = False) -> None:
         """Create a reader; nothing is read until :meth:`refresh`.
 
         Args:
             folder: Folder of the event files, which may lie at any depth.
             without: Name of a subfolder to skip.
+            by_time: Whether the points are in order of time and none replaces another, as measures of a machine are.
         """
-        self._folder, self._without = folder, folder / without if without else None
+        self._folder, self._without, self._by_time = folder, folder / without if without else None, by_time
         self._files: dict[Path, _File] = {}
         self._ends: Mapping[Path, int] = {}
-        self.scalars: Columns = defaultdict(Column)
-        self.behind = 0
+        self.curves: dict[str, folders.Curve] = {}
+        self.behind = self.revision = 0
 
     def end_at(self, sizes: Mapping[str, int]) -> bool:
         """Ignore what files contain after their first bytes; return whether all files have to be read again.
@@ -130,7 +98,8 @@ class EventReader:
         too_far = any(file.offset > self._ends.get(path, file.offset) for path, file in self._files.items())
         if too_far:  # before the sizes were known
             self._files.clear()
-            self.scalars.clear()
+            self.curves.clear()
+            self.revision += 1
         return too_far
 
     def refresh(self, limit_s: float = math.inf) -> int:
@@ -142,23 +111,57 @@ class EventReader:
         """
         deadline, count, self.behind = time.monotonic() + limit_s, 0, 0
         for path in sorted(self._paths(), key=_age):
-            file = self._files.setdefault(path, _File())
+            file = self._files.get(path)
+            if file is None:
+                file = self._files[path] = _File(folder=_folder_of(path, self._folder))
             if not file.damaged:
                 count += self._read(path, file, deadline)
+        self._name()
+        changed = [curve.update() for curve in self.curves.values()]
+        self.revision += any(changed)
         return count
 
-    def ahead(self, tag: str) -> Column:
-        """Return the newest scalars of a tag that were read ahead of unread older ones."""
-        newest = Column()
-        for file in self._files.values():
-            if tag in file.tail:
-                newest.extend(file.tail[tag])
-        return newest
+    @property
+    def scalars(self) -> dict[str, Column]:
+        """The points of each curve, by name, in order."""
+        return {name: curve.column for name, curve in self.curves.items() if len(curve.column)}
 
     @property
     def tags(self) -> set[str]:
-        """Every tag that has a scalar."""
-        return {tag for tags in (self.scalars, *(file.tail for file in self._files.values())) for tag in tags}
+        """The name of every curve."""
+        return set(self.curves)
+
+    def ahead(self, name: str) -> Column:
+        """Return the newest points of a curve that were read ahead of unread older ones."""
+        return self.curves[name].ahead() if name in self.curves else Column()
+
+    def written(self, name: str) -> Column:
+        """Return all points of a curve in the order of its files, with those that later ones have replaced."""
+        column = Column()
+        for file in self.curves[name].files:
+            column.extend(file.scalars.get(self.curves[name].tag, Column()))
+        return column
+
+    @property
+    def others(self) -> dict[str, int]:
+        """Number of values that are no scalars by kind, such as ``{"images": 3}``; the most frequent kind is first."""
+        total = sum((file.others for file in self._files.values()), Counter[str]())
+        return dict(total.most_common())
+
+    def _name(self) -> None:
+        """Name the curves anew if a file has a new tag, or if a tail was read."""
+        if all(file.tags == len(file.scalars) + len(file.tail) for file in self._files.values()):
+            return
+        for file in self._files.values():
+            file.tags = len(file.scalars) + len(file.tail)
+        ordered = sorted(
+            self._files, key=lambda path: (path not in self._ends, _age(path)[0], self._files[path].begun, path)
+        )
+        names = set(self.curves)
+        self.curves = folders.curves_of(
+            [self._files[path] for path in ordered], self.curves.values(), by_time=self._by_time
+        )
+        self.revision += not names <= set(self.curves)
 
     def _paths(self) -> Iterator[Path]:
         paths = files_below(self._folder, lambda name: "tfevents" in name)
@@ -193,7 +196,7 @@ class EventReader:
         start = file.offset
         opened.seek(start)
         data = opened.read(min(_CHUNK_BYTES, size - start))
-        count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
+        count = _parse(data, file.scalars, file, at_end=start + len(data) >= size)
         if file.offset == start and start + len(data) < size:
             # The record is longer than a chunk: a video, for example, but no scalar. It is passed over unread.
             length, crc = _HEADER.unpack_from(data)
@@ -209,7 +212,7 @@ class EventReader:
         start = _boundary(data)
         if start is not None:
             with contextlib.suppress(Exception):  # _read reports the damage when it gets there
-                _parse(data[start:], file.tail, _File(), at_end=True)
+                _parse(data[start:], file.tail, _File(drawn=dict(file.drawn)), at_end=True)
 
 
 def thinned(path: Path, most: int) -> tuple[Columns, int]:
@@ -226,8 +229,9 @@ def thinned(path: Path, most: int) -> tuple[Columns, int]:
     with contextlib.suppress(Exception):  # protobuf's DecodeError has no public base class
         from tensorboard.compat.proto.event_pb2 import Event
 
+        read = _File()
         for payload in payloads[::step]:
-            _parse_event(Event.FromString(payload), payload, columns, _File())
+            _parse_event(Event.FromString(payload), payload, columns, read)
     return columns, len(payloads)
 
 
@@ -248,11 +252,18 @@ def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
 
 def _parse_event(event: Any, payload: bytes, into: Columns, file: _File) -> int:
     count = 0
+    file.begun = file.begun or event.wall_time
+    if event.HasField("session_log") and event.session_log.status == event.session_log.START:
+        file.restart = event.step if file.restart is None else min(event.step, file.restart)
+        for column in into.values():
+            column.restart(event.step)
     for value in event.summary.value:
-        number = value.simple_value if value.HasField("simple_value") else _scalar(value)
-        if number is not None:
-            into[value.tag].append(event.step, event.wall_time, number)
-            count += 1
+        number = number_of(value, file.drawn)
+        if number is None:
+            file.others[kind_of(value)] += 1
+            continue
+        into[tag_of(value)].append(event.step, event.wall_time, number)
+        count += 1
     if count == 1 and len(event.summary.value) == 1:
         file.repeats.learn(payload, event)
     return count
@@ -289,22 +300,15 @@ def _crc(data: bytes) -> int:
     return masked_crc32c(data)  # type: ignore[no-any-return]
 
 
-def _scalar(value: Any) -> float | None:
-    """Return a summary value as a float; None if it is not a scalar (image, histogram, text)."""
-    if value.WhichOneof("value") != "tensor":
-        return None
-    tensor = value.tensor
-    if len(tensor.tensor_shape.dim):
-        return None
-    for name in ("float_val", "double_val", "int_val"):
-        if values := getattr(tensor, name):
-            return float(values[0])
-    return None
-
-
 def _age(path: Path) -> tuple[float, str]:
     """Return a sort key: the second in the file's name (``events.out.tfevents.<seconds>...``), then by name."""
     for part in path.name.split("."):
         if part.isdigit() and len(part) >= 9:
             return float(part), str(path)
     return 0.0, str(path)
+
+
+def _folder_of(path: Path, above: Path) -> str:
+    """Return the folder of a file below another, with slashes and without characters that cannot be shown."""
+    parts = os.fsencode(path.parent.relative_to(above)).decode("utf-8", "replace").replace(os.sep, "/")
+    return "".join(part if part.isprintable() else "?" for part in parts if parts != ".")

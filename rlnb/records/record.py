@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
+from rlnb.metrics.metrics import Metrics, SystemMetrics
+from rlnb.metrics.series import Span
 from rlnb.records import waits
 from rlnb.records.checkpoint_files import checkpoints_of
 from rlnb.records.checkpoints import Checkpoints

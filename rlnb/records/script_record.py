@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rlnb import plugins
-from rlnb.metrics.metrics import Metrics, Span
+from rlnb.metrics.metrics import Metrics
+from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
@@ -22,7 +23,8 @@ class ScriptRecord(RunRecord):
         if self._detected is None:
             if self._metrics is None:
                 self._metrics = Metrics(self.folder.logs, None)
-            tags = set(self._metrics.tags)
+            self._metrics.refresh()
+            tags = self._metrics.plain_tags
             matches = {
                 name: len(tags & {*spec.metrics.values(), *spec.former_metrics.values()})
                 for name, spec in plugins.libraries().items()

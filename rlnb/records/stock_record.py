@@ -15,7 +15,8 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.metrics.metrics import Metrics, Span
+from rlnb.metrics.metrics import Metrics
+from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 from rlnb.registration.library import Library

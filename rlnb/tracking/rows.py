@@ -73,7 +73,7 @@ def _new_rows(run: Run, counts: dict[str, int]) -> list[Row]:
         times = series.wall_time_s
         count = sum(time_s >= started.time_s for time_s in times)
         new, counts[name] = count - counts.get(name, 0), count
-        if new:
+        if new > 0:
             tails = series.frames[-new:], series.iterations[-new:], times[-new:], series.values[-new:]
             for frames, iteration, time_s, value in zip(*tails, strict=True):
                 values.setdefault(round(frames), {})[name] = value

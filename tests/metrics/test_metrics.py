@@ -15,7 +15,8 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb import plugins
-from rlnb.metrics.metrics import FRESH_S, Metrics, Series, Span
+from rlnb.metrics.metrics import FRESH_S, Metrics
+from rlnb.metrics.series import Span
 
 HORIZON, NUM_ENVS = 24, 4
 FRAMES_PER_ITERATION = HORIZON * NUM_ENVS
@@ -92,21 +93,6 @@ def test_the_frames_of_an_iteration_are_those_that_were_seen_after_it(metrics: M
     assert reward.wall_time_s == [BEGUN + ITERATION_S * done for done in (1, 2, 3)]
 
 
-def test_a_library_that_counts_timesteps_has_the_same_frames() -> None:
-    per_timestep = dataclasses.replace(span(frames_per_step=NUM_ENVS, steps_per_iteration=HORIZON), logged_at_end=True)
-    series = Series("reward", [(HORIZON * done, BEGUN + done, 0.0) for done in (1, 2, 3)], [per_timestep])
-    assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
-    assert series.iterations == [0, 1, 2]
-
-
-def test_a_library_that_logs_frames_at_the_start_of_an_iteration_has_the_same_frames() -> None:
-    per_frame = span(frames_per_step=1.0, steps_per_iteration=FRAMES_PER_ITERATION)
-    points = [(FRAMES_PER_ITERATION * done, BEGUN + done, 0.0) for done in (0, 1, 2)]
-    series = Series("reward", points, [per_frame])
-    assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
-    assert series.iterations == [0, 1, 2]
-
-
 def test_without_started_json_the_x_axis_is_that_of_the_library(tmp_path: Path) -> None:
     log(tmp_path, {"Train/mean_reward": [1.0, 2.0]})
     assert Metrics(tmp_path, None)["Train/mean_reward"].iterations == [0, 1]
@@ -122,15 +108,14 @@ def test_a_resumed_run_is_one_curve_and_the_later_job_takes_precedence(tmp_path:
     assert reward.frames == sorted(set(reward.frames))
 
 
-def test_a_job_without_points_removes_no_points() -> None:
-    points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (2, 21.0, 2.0)]
-    assert Series("reward", points, [span(0.0), span(10.0), span(20.0)]).points == points
-
-
-def test_after_two_resumptions_from_one_checkpoint_the_last_job_counts() -> None:
-    points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (1, 11.0, 10.0), (2, 12.0, 11.0), (1, 21.0, 20.0)]
-    curve = Series("reward", points, [span(0.0), span(10.0), span(20.0)])
-    assert curve.points == [(0, 1.0, 0.0), (1, 21.0, 20.0)]
+def test_after_two_resumptions_from_one_checkpoint_the_last_job_counts(tmp_path: Path) -> None:
+    log(tmp_path, {"Train/mean_reward": [0.0, 1.0]})
+    log(tmp_path, {"Train/mean_reward": [10.0, 11.0]}, first=1, begun=BEGUN + 100)
+    log(tmp_path, {"Loss/entropy": [0.5]}, first=1, begun=BEGUN + 150)  # removes no points of other tags
+    log(tmp_path, {"Train/mean_reward": [20.0]}, first=1, begun=BEGUN + 200)
+    spans = [span(), span(BEGUN + 100), span(BEGUN + 150), span(BEGUN + 200)]
+    reward = Metrics(tmp_path, LIBRARY, spans)["reward"]
+    assert (reward.iterations, reward.values) == ([0.0, 1.0], [0.0, 20.0])
 
 
 def test_tidy_data_has_one_row_per_point(metrics: Metrics) -> None:
@@ -214,3 +199,50 @@ def test_what_the_task_logs_itself_is_told_from_what_the_library_logs(
     log(tmp_path, {tag: [1.0] for tag in tags})
     assert Metrics(tmp_path, plugins.library(library), [span()]).of_task == own
     assert Metrics(tmp_path, None, [span()]).of_task == []
+
+
+def test_a_metric_in_two_folders_is_two_curves_and_its_name_stands_for_the_first(tmp_path: Path) -> None:
+    log(tmp_path / "a", {"Train/mean_reward": [1.0, 2.0]})
+    metrics = Metrics(tmp_path, LIBRARY, [span()])
+    assert metrics.names == ["reward"]
+    log(tmp_path / "b", {"Train/mean_reward": [30.0]}, begun=BEGUN + 100)
+    time.sleep(FRESH_S)
+    assert metrics.names == ["reward [a/]", "reward [b/]"]
+    assert metrics.tags == ["Train/mean_reward [a/]", "Train/mean_reward [b/]"]
+    assert metrics["reward [b/]"].values == metrics["Train/mean_reward [b/]"].values == [30.0]
+    assert metrics["reward"].values == metrics["reward [a/]"].values == [1.0, 2.0]
+    assert (metrics.last("reward"), metrics.last("reward [b/]")) == (2.0, 30.0)
+    assert all(name in metrics for name in ("reward", "reward [b/]", "Train/mean_reward [b]"))
+    assert set(metrics.frame().metric) == set(metrics.names)
+
+
+def test_the_revision_changes_when_a_restart_replaces_points_and_not_when_points_follow(tmp_path: Path) -> None:
+    log(tmp_path, {"loss": [0.0, 1.0, 2.0]})
+    metrics = Metrics(tmp_path, None)
+    before = (metrics.revision, metrics.whole("loss")[1])
+    log(tmp_path, {"loss": [3.0]}, first=3, begun=BEGUN + 100)
+    time.sleep(FRESH_S)
+    assert metrics.revision == before[0]
+    assert metrics.newer("loss", before[1])[0].values == [3.0]
+    log(tmp_path, {"loss": [20.0]}, first=2, begun=BEGUN + 200)
+    time.sleep(FRESH_S)
+    assert metrics.revision > before[0]
+    assert metrics["loss"].points == [(0, BEGUN + 2, 0.0), (1, BEGUN + 4, 1.0), (2, BEGUN + 202, 20.0)]
+
+
+def test_event_files_without_a_scalar_say_what_they_hold(tmp_path: Path) -> None:
+    writer = EventFileWriter(str(tmp_path))
+    metrics = Metrics(tmp_path, None)
+    assert (metrics.unread, repr(metrics)) == ("", "Metrics()")
+    image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png"))
+    hparams = Summary.Value(tag="_hparams_", metadata={"plugin_data": {"plugin_name": "hparams"}})
+    foreign = Summary.Value(tag="x", metadata={"plugin_data": {"plugin_name": "<b>"}}, tensor={"dtype": 7})
+    for value in (image, image, hparams, foreign):
+        writer.add_event(Event(wall_time=BEGUN, summary=Summary(value=[value])))
+    writer.close()
+    time.sleep(FRESH_S)
+    assert metrics.unread == "the event files hold no scalars, only 2 images, 1 hparams, 1 other values"
+    assert repr(metrics) == f"Metrics({metrics.unread})"
+    log(tmp_path, {"loss": [1.0]})
+    time.sleep(FRESH_S)
+    assert metrics.unread == ""

@@ -22,7 +22,7 @@ def test_a_further_job_of_a_run_sends_its_curves_from_the_start(root: Path) -> N
     run = echo().wait(60)
     page = Page(send=lambda _: None, watched={"key": {}})
     list(curves.news(page, "key", run))
-    page.watched["key"][curves.JOBS] -= 1
+    page.watched["key"][curves.REVISION] -= 1
     (message,) = curves.news(page, "key", run)
     assert message.reset
     assert len(message.series["reward"].x) == 3

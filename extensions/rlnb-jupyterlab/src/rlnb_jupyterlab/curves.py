@@ -13,9 +13,9 @@ from rlnb_jupyterlab.pages import Page
 
 MOST = 600
 """Maximum number of points of a curve in one message."""
-JOBS = "#jobs"
-"""Key of the run's number of jobs, stored with the page's point counts. A change means that the run was resumed and
-its curves must be sent anew."""
+REVISION = "#revision"
+"""Key of the revision of the run's metrics, stored with the page's point counts. A change means that earlier points or
+names have changed, for example because the run was resumed, and that its curves must be sent anew."""
 
 
 def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
@@ -24,10 +24,10 @@ def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
     The message has all points if the page has none yet, the run was resumed, or older points are still unread.
     """
     counts, metrics = page.watched.get(key, {}), run.metrics
-    reset = not counts or counts.get(JOBS) != metrics.jobs or bool(metrics.behind)
+    reset = not counts or counts.get(REVISION) != metrics.revision or bool(metrics.behind)
     if reset:
         counts.clear()
-        counts[JOBS] = metrics.jobs
+        counts[REVISION] = metrics.revision
     series = {name: points for name in metrics.names if (points := _points(metrics, name, counts))}
     if series or reset:
         yield CurvesMessage(key=key, reset=reset, series=series)

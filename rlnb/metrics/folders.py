@@ -1,0 +1,215 @@
+"""One curve from the event files of a folder, and the names of curves.
+
+TensorBoard's rule holds: a folder is a run, so the same tag in two folders is two curves. Within a folder, the files
+follow each other. A later file replaces the points from its first step on, since it belongs to a restarted training. So
+do the start of a session (``SessionLog.START``, which ``SummaryWriter(purge_step=...)`` writes) and a step below the
+one before. Equal steps within a file are kept, as several axes in one file need them. The data server of TensorBoard
+has the same rule (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/data/server/reservoir.rs).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from rlnb.metrics.columns import Column, Columns
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_OF_FOLDER = re.compile(r"^(?P<tag>.*) \[(?P<folder>.*?)(?P<end>/?)\]$", re.DOTALL)
+_LAST = (1 << 63) - 1
+
+
+class EventFile(Protocol):
+    """An event file that was read."""
+
+    folder: str
+    scalars: Columns
+    tail: Columns
+    restart: int | None
+    """Smallest step of a restart that the file announces; None if it announces none."""
+
+
+@dataclass(slots=True)
+class Curve:
+    """One tag of one folder."""
+
+    tag: str
+    folder: str
+    """Folder below that of the reader, with slashes; empty for the reader's own folder."""
+    files: list[EventFile]
+    """The event files of the folder, in order."""
+    by_time: bool = False
+    """Whether the points are in order of time and none replaces another, as measures of a machine are."""
+    column: Column = field(default_factory=Column)
+    """The points of the curve, in order."""
+    _sizes: dict[int, tuple[int, int, int | None]] = field(default_factory=dict)
+
+    def update(self) -> bool:
+        """Take over what the files have; return whether points that were there before have changed or are gone."""
+        sizes = {
+            id(file): self._size(file) for file in self.files if self.tag in file.scalars or file.restart is not None
+        }
+        before, self._sizes = self._sizes, sizes
+        if sizes == before:
+            return False
+        parts = [(file.scalars.get(self.tag, Column()), file.restart) for file in self.files if id(file) in sizes]
+        shared = next((id(file) for file in self.files if file.scalars.get(self.tag) is self.column), None)
+        count = len(self.column) if shared is None else before[shared][0]
+        if self._grows(parts, before):
+            return False
+        old = tuple(part[:count].tobytes() for part in self.column.arrays())
+        self.column = Column.of(in_order_of_time(parts) if self.by_time else without_replaced(parts))
+        return old != tuple(part[:count].tobytes() for part in self.column.arrays())
+
+    def _size(self, file: EventFile) -> tuple[int, int, int | None]:
+        column = file.scalars.get(self.tag)
+        return (0, 0, file.restart) if column is None else (len(column), len(column.restarts), file.restart)
+
+    def ahead(self) -> Column:
+        """Return the newest points, which were read ahead of unread older ones."""
+        newest = Column()
+        for file in self.files:
+            if self.tag in file.tail:
+                newest.extend(file.tail[self.tag])
+        return newest
+
+    def _grows(
+        self, parts: Sequence[tuple[Column, int | None]], before: dict[int, tuple[int, int, int | None]]
+    ) -> bool:
+        """Append the new points of the newest file, if nothing else has changed; return whether that was so."""
+        (*earlier, (_, newest)), column = self._sizes.items(), parts[-1][0]
+        known = before.get(next(reversed(self._sizes)), (0, 0, None))
+        if known[1:] != newest[1:] or any(before.get(file) != size for file, size in earlier):
+            return False
+        if earlier and not known[0]:  # the first point of a file may replace others
+            return False
+        steps, times, _ = column.arrays(max(known[0] - 1, 0))
+        axis = times if self.by_time else steps
+        if (axis[1:] < axis[:-1]).any():
+            return False
+        if not earlier:
+            if self.column is not column and len(self.column):
+                return False
+            self.column = column  # the usual case needs no copy
+        elif self.column is not column:
+            self.column.extend(column, known[0])
+        return True
+
+
+def without_replaced(
+    parts: Sequence[tuple[Column, int | None]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return steps, wall times and values of the points that no restart has replaced, in order.
+
+    Args:
+        parts: The columns of one tag in the order of their files, and the step of a restart that the file announces.
+    """
+    import numpy as np
+
+    steps, times, values = (
+        np.concatenate(part) for part in zip(*(column.arrays() for column, _ in parts), strict=True)
+    )
+    # A mark at an index replaces all points before it from its step on. There is one after the last point.
+    marks = np.full(len(steps) + 1, _LAST)
+    begin = 0
+    for column, restart in parts:
+        first = steps[begin] if len(column) else _LAST
+        marks[begin] = min(marks[begin], first, _LAST if restart is None else restart)
+        for index, step in column.restarts:
+            marks[begin + index] = min(marks[begin + index], step)
+        begin += len(column)
+    back = np.flatnonzero(steps[1:] < steps[:-1]) + 1
+    marks[back] = np.minimum(marks[back], steps[back])
+    first_later = np.minimum.accumulate(marks[::-1])[::-1][1:]
+    kept = (steps < first_later) | (first_later == _LAST)
+    return steps[kept], times[kept], values[kept]
+
+
+def in_order_of_time(
+    parts: Sequence[tuple[Column, int | None]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return steps, wall times and values of all points, in order of time; the arguments are as above."""
+    import numpy as np
+
+    steps, times, values = (
+        np.concatenate(part) for part in zip(*(column.arrays() for column, _ in parts), strict=True)
+    )
+    order = np.argsort(times, kind="stable")
+    return steps[order], times[order], values[order]
+
+
+def curves_of(files: Iterable[EventFile], known: Iterable[Curve] = (), *, by_time: bool = False) -> dict[str, Curve]:
+    """Return the curves of event files by name.
+
+    The name of a curve is its tag if one folder has the tag, else ``"<tag> [<folder>/]"``. No tag can be mistaken for
+    such a name, since a tag of this form always gets the folder as well.
+
+    Args:
+        files: The event files, in order.
+        known: Curves of earlier calls, which keep their points.
+        by_time: See :class:`Curve`.
+    """
+    earlier = {(curve.tag, curve.folder): curve for curve in known}
+    of_tags: dict[str, dict[str, Curve]] = {}
+    of_folders: dict[str, list[EventFile]] = {}
+    for file in files:
+        of_folders.setdefault(file.folder, []).append(file)
+        for tag in dict.fromkeys((*file.scalars, *file.tail)):
+            curve = earlier.get((tag, file.folder)) or Curve(tag, file.folder, [], by_time)
+            curve.files = of_folders[file.folder]
+            of_tags.setdefault(tag, {}).setdefault(file.folder, curve)
+    return {
+        name_of(tag, folder) if len(curves) > 1 or ambiguous(tag) else tag: curve
+        for tag, curves in of_tags.items()
+        for folder, curve in curves.items()
+    }
+
+
+def name_of(tag: str, folder: str) -> str:
+    """Return the name of a curve whose tag is in several folders, such as ``"loss [train/]"``."""
+    return f"{tag} [{folder or '.'}/]"
+
+
+def ambiguous(tag: str) -> bool:
+    """Return whether a tag has the form of a name with a folder."""
+    match = _OF_FOLDER.match(tag)
+    return match is not None and bool(match["end"])
+
+
+def split(name: str) -> tuple[str, str]:
+    """Return the part of a name before its folder, and the rest, which is empty for a name without one."""
+    return (
+        (match["tag"], name[len(match["tag"]) :])
+        if ambiguous(name) and (match := _OF_FOLDER.match(name))
+        else (name, "")
+    )
+
+
+def find(name: str, curves: dict[str, Curve]) -> str | None:
+    """Return the full name of a curve; None if there is none.
+
+    A tag in several folders stands for the folder that had it first, so that the curve stays the same when another
+    folder follows. A folder may be named by its last parts.
+
+    Args:
+        name: A name, or a tag, or a tag with a folder.
+        curves: The curves by name, the oldest folder of each tag first.
+    """
+    if name in curves:
+        return name
+    if (plain := next((key for key, curve in curves.items() if curve.tag == name), None)) is not None:
+        return plain
+    if (match := _OF_FOLDER.match(name)) is None:
+        return None
+    found = list(_in_folder(match["tag"], match["folder"], curves))
+    return found[0] if len(found) == 1 else None
+
+
+def _in_folder(tag: str, folder: str, curves: dict[str, Curve]) -> Iterator[str]:
+    for key, curve in curves.items():
+        if curve.tag == tag and f"/{curve.folder or '.'}".endswith(f"/{folder}"):
+            yield key
