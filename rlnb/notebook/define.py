@@ -15,8 +15,9 @@ from rlnb.display import front_end
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.tasks.cell import fail, sha256, write_module
+from rlnb.tasks.cell import fail, run_here, write_module
 from rlnb.tasks.task import task
+from rlnb.tasks.version import sha256
 
 _SHOWN_DIGITS = 12
 
@@ -74,7 +75,8 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
         raise RlnbError(f"{call} {name}, line {exc.lineno}: {error}\n{''.join(code)}") from None
     notices: list[str] = []
     path = write_module(options.folders, name, body, of, notices.append)
-    text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}{''.join(f'. {notice}' for notice in notices)}"
+    digest = sha256(run_here()[path])  # not that of the file, which another notebook may have written since
+    text = f"saved as {path}, sha256 {digest[:_SHOWN_DIGITS]}{''.join(f'. {notice}' for notice in notices)}"
     page = f"<small><b>{html.escape(name)}</b> {html.escape(text)}</small>"
     front_end.show_bundle({"text/html": page, "text/plain": f"{name} {text}"})
     return task(name)

@@ -14,7 +14,8 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
     ``init_from`` is the id of the run, or the file, that the first weights come from; ``inputs.teacher`` is the origin
-    of an input, as in :attr:`rlnb.Manifest.inputs`. Task overrides are keyed by their
+    of an input, as in :attr:`rlnb.Manifest.inputs`. ``source`` is the hash of the
+    task's module, and ``source.helpers.py`` that of a further file of the task. Task overrides are keyed by their
     dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``, and arguments of Isaac Lab's launcher
     by their name with the prefix ``launcher_args.``. Arguments left at their default are omitted.
     """
@@ -22,6 +23,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     values = {
         **_fixed(manifest),
         **{f"inputs.{name}": origin for name, origin in manifest.inputs.items()},
+        **{f"source.{name}": digest[:7] for name, digest in task.files.items()},
         **task.overrides,
         **{f"launcher_args.{name}": value for name, value in task.launcher_args.items()},
         **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
     from rlnb.spec import Json
 
 
+_OF_A_CELL = re.compile(r"\b(rlnb_task_\w+)_[0-9a-f]{12}\b")
+"""Name of a cell's module, as :func:`rlnb.worker.isaac.module.import_file` makes it."""
+
+
 def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     """Return the value of each run, by its id, for every argument and resolved config value that differs.
 
     Two kinds of values are left out, because they say nothing: texts that differ only in the folder or the id of their
-    run, and config values that repeat an argument in all runs, such as ``env.seed``. A run that waits in a queue has no
-    resolved config yet, so only its arguments are compared.
+    run, and config values that repeat an argument in all runs, such as ``env.seed``. The name of a cell's module has a
+    hash of its source, which is left out too, since ``source`` has it: functions of the same name count as equal. A run
+    that waits in a queue has no resolved config yet, so only its arguments are compared.
 
     Args:
         runs: Runs with different ids.
@@ -27,7 +33,7 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     """
     configs = {run.id: run.config for run in runs}
     names = dict.fromkeys(name for config in configs.values() for name in config)
-    rows = {name: {id: config.get(name, "") for id, config in configs.items()} for name in names}
+    rows = {name: {id: _unhashed(config.get(name, "")) for id, config in configs.items()} for name in names}
     arguments = {name for run in runs for name in asked(run.manifest)}
     unresolved = {id for id, config in configs.items() if not config.keys() - arguments}
     plain = {run.id: (str(run.path), run.id) for run in runs}
@@ -37,6 +43,13 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
         if len({_text(value, plain[id]) for id, value in row.items() if name in arguments or id not in unresolved}) > 1
         and not _repeats(name, rows, arguments)
     }
+
+
+def _unhashed(value: Json) -> Json:
+    """Return a value without the hashes in the names of cells' modules."""
+    if isinstance(value, str):
+        return _OF_A_CELL.sub(r"\1", value)
+    return [_unhashed(item) for item in value] if isinstance(value, list) else value
 
 
 def _text(value: Json, names: tuple[str, str]) -> str:

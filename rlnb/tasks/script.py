@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
 from rlnb.storage import files
+from rlnb.tasks.version import sha256
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device", "deterministic")
 """Arguments of ``rlnb.train`` that many training scripts have too."""
@@ -33,8 +33,7 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, J
         raise CheckError(f"script {script}", problems)
     names = [word.removeprefix("--task=") for word in args if word.startswith("--task=")]
     names += [value for word, value in itertools.pairwise(args) if word == "--task"]
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Task(id=names[0] if names else path.stem, source=str(path), source_sha256=digest)
+    return Task(id=names[0] if names else path.stem, source=str(path), source_sha256=sha256(path.read_bytes()))
 
 
 def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> Iterator[Problem]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
-from rlnb.storage.owner import another_owner
 from rlnb.storage.scalars import builtin, whole
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
-from rlnb.tasks.cell import local_files, module_path, refuse_failed, sha256
+from rlnb.tasks.cell import module_path, refuse_failed, run_here
+from rlnb.tasks.pinned import in_use, named, pinned, refuse_another_users
 
 OWN_TASKS = (
     'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
@@ -113,37 +112,30 @@ def _named(root: Root, name: str, *, trust: bool = False) -> Task:
     """
     refuse_failed(root, name)
     module = module_path(root, name)
-    if not os.path.isfile(module):  # also false if the root cannot be entered
+    if module not in run_here() and not os.path.isfile(module):  # also false if the root cannot be entered
         return Task(id=name)
+    current = in_use(module, name)
     if not trust:
-        _refuse_another_users(module, name)
-    files = local_files(module)
-    for file in () if trust else files:
-        _refuse_another_users(module.parent / file, name)
-    return Task(id=name, source=str(module), source_sha256=sha256(module), files=files)
-
-
-def _refuse_another_users(file: Path, name: str) -> None:
-    if (owner := another_owner(file, file.parent)) is not None:
-        raise RlnbError(
-            f"The task {name!r} would execute {file}, which belongs to the user {owner}. Use rlnb.task({name!r}, "
-            "trust=True) if you trust that user, or set rlnb.options.root to a folder of your own."
-        )
+        refuse_another_users(name, (module, *(module.parent / other for other in current.others)))
+    return named(name, module, current)
 
 
 def as_task(value: Task | str | None, root: Root | None = None) -> Task:
-    """Return the task for a task or a name.
+    """Return the task for a task or a name, with the version of its source that is used from now on.
+
+    The source of the returned task is a copy that no later edit of the cell changes, and its hashes are those of this
+    copy.
 
     Args:
         value: A task, or its name.
         root: Folder whose task modules are searched; None takes the folder in ``rlnb.options``.
 
     Raises:
-        RlnbError: ``value`` is neither a task nor a name.
+        RlnbError: ``value`` is neither a task nor a name, or its files are not the recorded ones.
     """
     if not isinstance(value, str | Task):
         raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')
     if isinstance(value, Task):
-        return value
+        return pinned(value)
     imports = module_names(options.imports)
-    return dataclasses.replace(_named(root or options.folders, value), imports=imports)
+    return pinned(dataclasses.replace(_named(root or options.folders, value), imports=imports))

@@ -16,9 +16,10 @@ from rlnb.records.script_record import ScriptRecord
 from rlnb.run.jobs import NewJob
 from rlnb.run.run import Run
 from rlnb.settings import Root
-from rlnb.spec import Job, Json, Manifest
+from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
+from rlnb.tasks.version import verified
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan
 
@@ -111,10 +112,7 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile]) -> JobDir:
         staging.mkdir(files.FOLDER_MODE)
         logs.mkdir(files.FOLDER_MODE)
         if manifest.task.source:
-            module = Path(manifest.task.source)
-            draft.source.mkdir(files.FOLDER_MODE)
-            for name in (module.name, *manifest.task.files):
-                _copy(module.parent / name, draft.source / name)
+            _copy_source(manifest.task, Path(manifest.task.source), draft.source)
         for name, one in inputs.items():
             copy_input(one, name, draft)
         job = draft.next_job(new.job.kind, new.records)
@@ -127,6 +125,21 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile]) -> JobDir:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return JobDir(run_path / job.path.relative_to(staging))
+
+
+def _copy_source(task: Task, module: Path, folder: Path) -> None:
+    """Copy a task's source into a run's folder, and compare the copies with the hashes in the manifest.
+
+    Raises:
+        RlnbError: A file was edited since it was hashed.
+    """
+    folder.mkdir(files.FOLDER_MODE)
+    for name in (module.name, *task.files):
+        _copy(module.parent / name, folder / name)
+    try:
+        verified(folder / module.name, task.source_sha256, task.files)
+    except RlnbError as exc:
+        raise RlnbError(f"The source of {task.id} was edited while the run was made. Start it again.") from exc
 
 
 def _copy(file: Path, copy: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_script_is_the_owner_of_its_tasks_and_prints_nothing(root, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import rlnb\nrlnb.define('Puck', 'TASK = 1')\n")
     assert subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout == ""
-    assert (root / "tasks" / "puck.py").read_text() == f"# rlnb task 'Puck' of {str(script)!r}\nTASK = 1"
+    assert (root / "tasks" / "puck.py").read_text() == f"# rlnb task 'Puck' of {str(script)!r}\nTASK = 1\n"
 
 
 def test_the_owner_is_the_notebook_that_the_front_end_names(monkeypatch, tmp_path):

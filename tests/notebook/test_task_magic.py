@@ -26,7 +26,7 @@ def test_the_line_shows_path_and_hash_and_is_escaped(shell, root, capsys, monkey
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert str(path) in page
-    assert hashlib.sha256(path.read_bytes()).hexdigest()[:12] in page
+    assert hashlib.sha256(BODY.encode()).hexdigest()[:12] in page
 
 
 def test_a_syntax_error_names_the_line_of_the_cell_and_nothing_is_written(shell, root, capsys):

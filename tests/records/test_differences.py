@@ -55,3 +55,12 @@ def test_a_path_outside_of_the_runs_stays(two: list[rlnb.Run]) -> None:
         dump(run, seed=number + 1, rate=0.1, usd=f"/robots/{number}.usd")
     assert list(differences(two)["env.usd"].values()) == ["/robots/0.usd", "/robots/1.usd"]
     assert "env.log_dir" not in differences(two)
+
+
+def test_functions_of_a_cell_count_as_equal_if_their_names_are(two: list[rlnb.Run]) -> None:
+    for number, run in enumerate(two):
+        module = f"rlnb_task_pole_reach_{number:012x}"
+        dump(run, seed=number + 1, rate=0.1, func=f"{module}:reach", funcs=f"[{module}:a, {'bc'[number]}]")
+    rows = differences(two)
+    assert "env.func" not in rows
+    assert list(rows["env.funcs"].values()) == [["rlnb_task_pole_reach:a", "b"], ["rlnb_task_pole_reach:a", "c"]]

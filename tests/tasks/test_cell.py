@@ -68,7 +68,7 @@ def test_the_newest_version_wins_and_that_of_another_notebook_is_kept(root: Path
     cell.write_module(options.folders, "Lift-Cube", BODY, holder, notices.append)
     path = cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other, notices.append)
     assert path.read_text().endswith("TASK = 2\n")
-    (kept,) = (root / "tasks" / "history").iterdir()
+    (kept,) = (root / "tasks" / "history").glob("*/*.py")
     assert notices == [f"It replaces the version of {holder}, which is kept as {kept}."]
     assert kept.read_text().endswith(BODY)
 

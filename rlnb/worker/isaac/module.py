@@ -10,6 +10,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFi
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from rlnb.tasks.version import body_of
+
 
 def import_file(path: Path, local: Iterable[str]) -> ModuleType:
     """Import a task module from its file; import it again if it or a local file that it needs was edited.
@@ -19,7 +21,7 @@ def import_file(path: Path, local: Iterable[str]) -> ModuleType:
         local: Files that the module needs, as paths from its folder. Those that exist there are imported from there.
     """
     local_files = sorted(name for name in local if (path.parent / name).is_file())
-    text = b"".join(file.read_bytes() for file in (path, *(path.parent / name for name in local_files)))
+    text = b"".join(body_of(file.read_bytes()) for file in (path, *(path.parent / name for name in local_files)))
     name = f"rlnb_task_{path.stem}_{hashlib.sha256(text).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -12,6 +12,7 @@ import pytest
 import rlnb
 from rlnb.metrics.events import EventReader
 from rlnb.tasks import cell
+from rlnb.tasks.version import sha256
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -236,7 +237,7 @@ def test_a_preview_adds_a_camera_to_a_task_without_one(folder: Path) -> None:
 def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_success(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
     run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
-    assert run.manifest.task.source_sha256 == cell.sha256(run.path / "source" / "upright.py")
+    assert run.manifest.task.source_sha256 == sha256((run.path / "source" / "upright.py").read_bytes())
     evaluation = run.evaluate(episodes=NUM_ENVS)
     assert evaluation.successes is not None
     assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"

@@ -1,0 +1,218 @@
+"""One version of a task's source: its module and the files that it needs, read once, hashed and kept.
+
+A module on disk may be written at any moment, by another notebook or an editor. A version is therefore read once. Its
+hashes are those of the bytes that were read, and these bytes are kept in a folder of their own, which no later edit
+changes. A training, a preview or a check uses the kept files.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.storage import files
+from rlnb.storage.owner import another_owner
+
+HEADER = b"# rlnb task "
+"""Begin of the first line of a cell's module. The line names the task and the notebook, and belongs to no hash."""
+SHOWN_DIGITS = 7
+"""Digits of a hash that a text names."""
+_SHIPPED = (
+    ".usd",
+    ".usda",
+    ".usdc",
+    ".usdz",
+    ".urdf",
+    ".xml",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".obj",
+    ".stl",
+    ".png",
+    ".hdr",
+)
+_LARGE_BYTES = 2**20
+
+
+def body_of(content: bytes) -> bytes:
+    """Return a file's content without the header line that names the notebook of a cell."""
+    return content.partition(b"\n")[2] if content.startswith(HEADER) else content
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of a file's content without its header line, in hexadecimal."""
+    return hashlib.sha256(body_of(content)).hexdigest()
+
+
+def is_of(content: bytes, digest: str | None) -> bool:
+    """Return whether a hash is that of a file's content. Older versions of rlnb hashed the header line too."""
+    return digest in (None, sha256(content), hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """The source of a task as it was read."""
+
+    module: Path
+    """Path that the module was read from."""
+    content: bytes
+    """Content of the module."""
+    others: Mapping[str, bytes]
+    """Content of the further files, by path relative to the module's folder."""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the module without its header line."""
+        return sha256(self.content)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the further files, by path relative to the module's folder."""
+        return {name: sha256(content) for name, content in sorted(self.others.items())}
+
+    @property
+    def notebook(self) -> str:
+        """Notebook or script that the module's header names; empty without a header."""
+        match = re.match(HEADER + rb".* of (['\"])(.*)\1\n", self.content)
+        return match.group(2).decode("utf-8", "replace") if match else ""
+
+
+def read(module: Path, held: Mapping[Path, bytes]) -> Version:
+    """Read a task's module, and the local files that it imports or names in its own folder.
+
+    Args:
+        module: Path of the module.
+        held: Contents that take the place of those on disk, by path.
+
+    Raises:
+        OSError: A file cannot be read.
+        SyntaxError: A module is not valid Python.
+    """
+    contents: dict[Path, bytes] = {module: held[module] if module in held else module.read_bytes()}
+    todo = [module]
+    while todo:
+        for path in _named_files(contents[todo.pop()], module.parent, held):
+            if path not in contents:
+                contents[path] = held[path] if path in held else path.read_bytes()
+                todo += [path] if path.suffix == ".py" else []
+    content = contents.pop(module)
+    others = {str(path.relative_to(module.parent)): contents[path] for path in sorted(contents)}
+    return Version(module=module, content=content, others=others)
+
+
+def _named_files(source: bytes, folder: Path, held: Mapping[Path, bytes]) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [f"{alias.name.split('.')[0]}.py" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module.split('.')[0]}.py"]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_SHIPPED):
+            names = [node.value]
+        for name in names:
+            path = folder / name
+            if not Path(name).is_absolute() and ".." not in Path(name).parts and (path in held or path.is_file()):
+                yield path
+
+
+def history(module: Path) -> Path:
+    """Return the folder that keeps the versions of the cells beside a module."""
+    return module.parent / "history"
+
+
+def keep(version: Version) -> Path | None:
+    """Write a version to a folder of its own, unless it is there; return its module there.
+
+    Returns:
+        The module; None if the folder cannot be written, or another user has made it.
+    """
+    contents = {version.module.name: version.content, **version.others}
+    key = hashlib.sha256()
+    for name, content in contents.items():
+        key.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
+    folder = history(version.module) / f"{version.module.stem}-{key.hexdigest()[:12]}"
+    try:
+        if not folder.exists():
+            _write(folder, contents)
+        is_own = another_owner(folder, folder.parent) is None
+        is_whole = all((folder / name).read_bytes() == content for name, content in contents.items())
+    except OSError:
+        return None
+    if is_own and not is_whole:  # edited by hand
+        return _repaired(folder, contents, version.module.name)
+    return folder / version.module.name if is_own else None
+
+
+def _repaired(folder: Path, contents: Mapping[str, bytes], module: str) -> Path | None:
+    """Write a kept version again."""
+    try:
+        folder.rename(folder.with_name(f"{folder.name}-edited-{secrets.token_hex(4)}"))
+        _write(folder, contents)
+    except OSError:
+        return None
+    return folder / module
+
+
+def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files to a hidden folder and rename it, so that the folder appears as a whole."""
+    files.make_folder(folder.parent)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        for name, content in contents.items():
+            files.make_folder((draft / name).parent)
+            if not _linked(folder, name, content, draft / name):
+                files.write_bytes(draft / name, content)
+        with contextlib.suppress(OSError):  # another process has just written the same version
+            draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _linked(folder: Path, name: str, content: bytes, target: Path) -> bool:
+    """Link a large file to the same one of another version, so that an edit of a cell copies no meshes."""
+    if len(content) < _LARGE_BYTES:
+        return False
+    for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
+        with contextlib.suppress(OSError):
+            status = os.lstat(other / name)
+            is_own = status.st_uid == os.lstat(target.parent).st_uid  # another user could edit the file later
+            if is_own and status.st_size == len(content) and (other / name).read_bytes() == content:
+                os.link(other / name, target)
+                return True
+    return False
+
+
+def verified(module: Path, digest: str | None, others: Mapping[str, str]) -> Version:
+    """Read files that are kept elsewhere, such as a run's copies, and compare them with their recorded hashes.
+
+    Args:
+        module: Path of the module.
+        digest: Recorded SHA-256 of the module; None if there is none.
+        others: Recorded SHA-256 of the further files, by path relative to the module's folder.
+
+    Raises:
+        RlnbError: A file cannot be read, or is not the recorded one.
+    """
+    contents = {}
+    for name, expected in {module.name: digest, **others}.items():
+        path = module.parent / name
+        try:
+            contents[name] = path.read_bytes()
+        except OSError as exc:
+            raise RlnbError(f"{path}, which the task needs, cannot be read: {exc.strerror or exc}.") from exc
+        if not is_of(contents[name], expected):
+            raise RlnbError(
+                f"{path} is not the recorded version: its sha256 is {sha256(contents[name])[:SHOWN_DIGITS]}, not "
+                f"{(expected or '')[:SHOWN_DIGITS]}. Put that version back, or use the task by its name."
+            )
+    return Version(module=module, content=contents.pop(module.name), others=contents)
