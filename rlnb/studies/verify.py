@@ -14,6 +14,7 @@ from rlnb.records.ranks import Ranks, by_role, ranks_of
 from rlnb.spec import Manifest, Task
 from rlnb.storage.scalars import whole
 from rlnb.tasks.agent_config import AgentArgument
+from rlnb.tasks.task import as_task
 from rlnb.training import train
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
@@ -124,6 +125,7 @@ def verify_sync(
     nproc_per_node, iterations, seed = map(whole, (nproc_per_node, iterations, seed))
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r} is less than 2. Synchronisation needs two ranks.")
+    task = as_task(task)  # both runs train the same version of a cell
 
     def train_ranks(synchronised: bool, tags: Sequence[str]) -> Ranks:
         request = TrainRequest(
@@ -239,6 +241,7 @@ def verify_determinism(
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
     """
+    task = as_task(task)  # both runs train the same version of a cell
     first, second = (
         train.train(
             task,
