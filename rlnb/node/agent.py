@@ -25,6 +25,7 @@ from rlnb.node.descendants import ask_for_stacks, kill_descendants
 from rlnb.node.lent import LentWorker
 from rlnb.node.peers import HANGS, Member, Peers, Stall, size_of
 from rlnb.node.sampling import sampling
+from rlnb.node.script import edited
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.nvidia.gpus import Gpu
@@ -139,6 +140,8 @@ class Agent:
             ours = files.write_once(path, claim) or files.read_json(path) == claim
             if files.there(self._job.result) or not ours:
                 return self._refuse()
+            if not self._ours and (error := edited(run_dir_of(self._job.path))):
+                return self._end("failed", error, None)
             place = self._member.env() if TORCHRUN in self._command.argv or self._several else {}
             child = start(dataclasses.replace(self._command, env={**self._command.env, **place, **self._end_env()}))
         except OSError as exc:

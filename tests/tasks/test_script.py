@@ -232,3 +232,13 @@ def test_cancel_ends_a_script_of_isaac_lab_2_3_whose_app_hangs(root: Path, isaac
     assert not alive
     assert run.state == "cancelled"
     assert len(run.metrics["reward"]) > 0
+
+
+def test_a_script_that_was_edited_while_it_waited_is_not_started(root: Path, script: Path) -> None:
+    first = started(script, iterations=1000, pause_s=0.1)
+    second = started(script)
+    script.write_text(f"{SCRIPT}\nprint('edited')\n")
+    first.cancel()
+    with pytest.raises(rlnb.RunError, match="was edited after this run was made"):
+        second.wait(WAIT_S)
+    assert "edited" not in second.logs()
