@@ -12,6 +12,7 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
+from rlnb.tasks.version import sha256
 from rlnb.training.create import create_run
 
 
@@ -32,8 +33,22 @@ def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
 
 def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
     gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
+    manifest = rlnb.Manifest(run_id="a-run", created="", task=gone, library="echo")
     with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
+        create_run(options.folders, manifest, rlnb.LocalLauncher(), warm=False)
+    assert list((root / "runs").iterdir()) == []
+    with pytest.raises(rlnb.RlnbError, match=r"deleted_since\.py, which the task needs, cannot be read"):
         rlnb.train(gone, library="echo")
+
+
+def test_a_source_that_was_edited_since_it_was_hashed_makes_no_run(root: Path) -> None:
+    module = root / "mine.py"
+    root.mkdir()
+    module.write_text("TASK = 2\n")
+    task = rlnb.Task(id="Echo", source=str(module), source_sha256=sha256(b"TASK = 1\n"))
+    manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo")
+    with pytest.raises(rlnb.RlnbError, match="The source of Echo was edited while the run was made"):
+        create_run(options.folders, manifest, rlnb.LocalLauncher(), warm=False)
     assert list((root / "runs").iterdir()) == []
 
 
@@ -42,7 +57,7 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
     (module.parent / "meshes").mkdir(parents=True)
     module.write_text("TASK = 1\n")
     (module.parent / "meshes" / "cube.obj").write_text("v 0 0 0")
-    task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": "0" * 64})
+    task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": sha256(b"v 0 0 0")})
     manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo", max_iterations=1)
     run = create_run(options.folders, manifest, rlnb.LocalLauncher(), {"trust": True}, warm=False)
     folder = RunDir(run.path)
