@@ -324,8 +324,13 @@ class RunFacts:
 
     @property
     def config(self) -> Mapping[str, Json]:
-        """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
-        return {**asked(self.manifest), **resolved(self._record.folder)}
+        """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path.
+
+        A task of a package has the hashes of its modules too, such as ``"source.my_project.rewards"``.
+        """
+        modules = self.started.sources if self.started else {}
+        sources: dict[str, Json] = {f"source.{name}": digest[:7] for name, digest in modules.items()}
+        return {**asked(self.manifest), **sources, **resolved(self._record.folder)}
 
     @property
     def eta_s(self) -> float | None:

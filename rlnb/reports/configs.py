@@ -69,7 +69,8 @@ def sources(runs: Sequence[RunFacts]) -> str:
 def _source(run: RunFacts) -> str:
     names = _names(run)
     if not names:
-        return f"<p>{html.escape(run.id)}: the task {html.escape(run.task)} belongs to an installed package.</p>"
+        text = f"{run.id}: the task {run.task} belongs to a package, of whose source a run keeps no copy."
+        return f"<p>{html.escape(text)}</p>"
     parts, size = [], 0
     for name in names:
         text = _read(run, name)

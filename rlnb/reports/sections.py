@@ -281,7 +281,7 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
         yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
     if manifest.task.source:
         yield "task module", f"{manifest.task.source} (sha256 {manifest.task.source_sha256})"
-    for name, digest in manifest.task.files.items():
+    for name, digest in {**manifest.task.files, **(started.sources if started else {})}.items():
         yield name, f"sha256 {digest}"
     yield "asset root", (started.asset_root if started else "") or manifest.asset_root or "-"
     for name, digest in (started.assets if started else {}).items():

@@ -85,7 +85,7 @@ def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
 def test_it_has_every_hyperparameter_and_says_where_the_task_is_from(page):
     assert "algorithm.learning_rate = 0.00125" in page
     assert "Source of the task" in page
-    assert "belongs to an installed package" in page
+    assert "belongs to a package" in page
 
 
 def test_it_has_curves_and_as_many_pictures_as_fit(page):

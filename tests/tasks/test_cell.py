@@ -1,8 +1,7 @@
-"""The module of a ``%%task`` cell: its path, its owner, and the files that it needs."""
+"""The module of a ``%%task`` cell: its path and its owner."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,6 @@ from rlnb.tasks import cell
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
 NOTEBOOK, OTHER_NOTEBOOK = "lift.ipynb", "it's another's.ipynb"
-
-
-def sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -92,28 +87,3 @@ def test_two_names_that_share_a_module_are_refused(root: Path) -> None:
     cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     with pytest.raises(rlnb.RlnbError, match="holds another task"):
         cell.write_module(options.folders, "lift cube", "TASK = 2\n", NOTEBOOK)
-
-
-def test_local_files_that_a_module_imports_or_names_are_found_and_hashed(root: Path) -> None:
-    folder = root / "tasks"
-    (folder / "meshes").mkdir(parents=True)
-    texts = {
-        "helpers_of_mine.py": "from second_of_mine import table\n",
-        "second_of_mine.py": "import json\ntable = 'table.usda'\n",
-        "table.usda": "#usda 1.0",
-        "meshes/cube.obj": "v 0 0 0",
-        "not_named.py": "",
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    body = "import json, torch\nimport helpers_of_mine\nCUBE = 'meshes/cube.obj'\nFAR = '/abs/cube.usd', '../up.usd'\n"
-    cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
-    named = ["helpers_of_mine.py", "meshes/cube.obj", "second_of_mine.py", "table.usda"]
-    assert rlnb.task("Lift-Cube").files == {name: sha256(texts[name]) for name in named}
-
-
-def test_modules_that_import_each_other_are_found_once(root: Path) -> None:
-    (root / "tasks").mkdir(parents=True)
-    (root / "tasks" / "helpers_of_mine.py").write_text("import lift_cube, helpers_of_mine\n")
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
-    assert list(rlnb.task("Lift-Cube").files) == ["helpers_of_mine.py"]

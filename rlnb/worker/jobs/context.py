@@ -73,6 +73,7 @@ class Context:
         self.devices: tuple[str, ...] = ()
         self.asset_root = ""
         self.assets: Mapping[str, str] = {}
+        self.sources: Mapping[str, str] = {}
         self.versions: Mapping[str, str] = {}
         self.restored: Mapping[str, str] = {}
         self.plugins: Mapping[str, str] = {}
@@ -205,6 +206,7 @@ class Context:
             versions=self.versions,
             asset_root=self.asset_root,
             assets=self.assets,
+            sources=self.sources,
             agent_changes=self._changes(),
             restored=self._restored(),
             plugins=self.plugins,

@@ -124,11 +124,12 @@ class Envs:
 
     def _note(self, env_cfg: Any, num_envs: int) -> None:
         """Note in the context what the record of the training says about its env."""
-        from rlnb.worker.isaac import isaaclab
+        from rlnb.worker.isaac import isaaclab, own_files
 
         root, ctx = isaaclab.start(self._job.manifest.asset_root), self._ctx
         ctx.asset_root = f"{root.path} ({root.reason})"
         ctx.assets = assets.hashes(root, assets.named_in(env_cfg, root))
+        ctx.sources = own_files.hashes(env_cfg, self._job.manifest.task.imports)
         ctx.num_envs_here = num_envs
 
     def _watch(self, env: Any) -> None:

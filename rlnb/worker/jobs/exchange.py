@@ -30,6 +30,8 @@ class RankFacts:
     """Folder or URL of robot assets, and the rule that chose it."""
     assets: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the asset files in use, by path."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the modules of the user's own packages that define the task, by name."""
 
 
 def exchange(ctx: Context, agent_cfg: Any) -> Any:
@@ -54,6 +56,7 @@ def exchange(ctx: Context, agent_cfg: Any) -> Any:
         agent=config.tree(agent_cfg) if ctx.has_env else None,
         asset_root=ctx.asset_root,
         assets=ctx.assets,
+        sources=ctx.sources,
     )
     facts = [from_json(RankFacts, entry) for entry in ranks.gather(to_json(this))]
     for rank, other in enumerate(facts):
@@ -69,5 +72,5 @@ def exchange(ctx: Context, agent_cfg: Any) -> Any:
     if ctx.has_env:
         return agent_cfg
     first = facts[ctx.ranks_with_env[0]]
-    ctx.asset_root, ctx.assets = first.asset_root, first.assets
+    ctx.asset_root, ctx.assets, ctx.sources = first.asset_root, first.assets, first.sources
     return first.agent

@@ -28,9 +28,9 @@ from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
 from rlnb.worker.isaac import agents, env_config, isaaclab, kit, ovphysx, release
+from rlnb.worker.isaac.own_files import stamps
 from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
-from rlnb.worker.requests.sources import stamps
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:

@@ -5,21 +5,16 @@ Modules of ``%%task`` cells are not among them, since each edit of a cell is imp
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from rlnb.errors import FreshProcessError
 from rlnb.storage.files import stamp
 from rlnb.tasks.place import is_library
-from rlnb.worker.isaac import release
-from rlnb.worker.isaac.module import FromText
+from rlnb.worker.isaac.own_files import own_file
 
 
 class Sources:
@@ -62,7 +57,7 @@ class Sources:
         """Note the modules that were imported since the last call."""
         for name, module in [*sys.modules.items()]:
             if name not in self._files:
-                self._files[name] = file = _own_file(module)
+                self._files[name] = file = own_file(module)
                 if file:
                     self._stamps[file] = self._at_import.get(file) or stamp(file)
 
@@ -76,41 +71,3 @@ class Sources:
         for file, before in self._stamps.items():
             if stamp(file) != before:
                 raise FreshProcessError(f"{file} was edited after this process had imported it.")
-
-
-def stamps(cfg: Any, imports: Iterable[str], kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the files of the user's own packages that define a task, each with its stamp.
-
-    Args:
-        cfg: The env config.
-        imports: Modules that the user has named to register tasks.
-        kwargs: Arguments of the task's registration, some of which name YAML files.
-    """
-    names = {cls.__module__ for cls in type(cfg).__mro__}
-    packages = {name.partition(".")[0] for name in (*names, *imports)}
-    packages -= release.PACKAGES  # a checkout of Isaac Lab has a thousand files
-    modules = {name: module for name, module in [*sys.modules.items()] if name.partition(".")[0] in packages}
-    modules |= {name: sys.modules[name] for name in names if name in sys.modules}
-    found = [file for module in modules.values() if (file := _own_file(module))]
-    return {file: stamp(file) for file in sorted({*found, *_yaml_files(kwargs)})}
-
-
-def _yaml_files(kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the YAML files of the user's own packages that a registration names as ``"package:file.yaml"``."""
-    for value in kwargs.values():
-        if isinstance(value, str) and value.endswith(".yaml"):
-            package, _, name = value.rpartition(":")
-            with contextlib.suppress(ImportError, ValueError):
-                spec = importlib.util.find_spec(package) if package else None
-                for folder in (spec.submodule_search_locations or ()) if spec else ():
-                    if not is_library(file := os.path.join(folder, name)):
-                        yield file
-
-
-def _own_file(module: ModuleType) -> str:
-    """Return the file of a module that the user may edit; an empty string for any other module."""
-    file: str | None = getattr(module, "__file__", None)
-    loader = getattr(getattr(module, "__spec__", None), "loader", None)
-    if not isinstance(file, str) or isinstance(loader, FromText) or is_library(file):
-        return ""
-    return os.path.abspath(file)

@@ -17,6 +17,7 @@ from rlnb.cli import app
 from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
+from rlnb.tasks.version import sha256
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -78,6 +79,9 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     assert run.state == "completed"
     assert run.manifest.task.imports == ("puck_project.tasks",)
     assert resolved(RunDir(run.path))["env.episode_length_s"] == 2.0
+    assert run.started is not None
+    assert run.started.sources["puck_project.tasks"] == sha256(package.read_bytes())
+    assert run.config["source.puck_project.tasks"] == sha256(package.read_bytes())[:7]
     package.write_text(TASKS.format(length_s=3.0))
     assert rlnb.task_card(task).fields["episode_length_s"].value == 3.0
     assert rlnb.simulator().pid != pid

@@ -13,7 +13,7 @@ import pytest
 
 from rlnb.errors import FreshProcessError
 from rlnb.worker.isaac.module import import_file
-from rlnb.worker.requests.sources import Sources, stamps
+from rlnb.worker.requests.sources import Sources
 
 PACKAGE = "package_of_a_user"
 
@@ -110,21 +110,3 @@ def test_the_module_of_a_cell_is_not_watched(tmp_path: Path) -> None:
     edit(cell)
     edit(tmp_path / "helper_of_the_puck.py")
     sources.refuse_edited()
-
-
-def test_a_task_is_defined_by_its_package_and_the_yaml_files_that_it_names(package: Path) -> None:
-    cfg = importlib.import_module(f"{PACKAGE}.tasks").Cfg()
-    registration = {"rl_games_cfg_entry_point": f"{PACKAGE}:agent.yaml", "skrl_cfg_entry_point": "no_such:agent.yaml"}
-    before = stamps(cfg, (), registration)
-    names = ["__init__.py", "agent.yaml", "rewards.py", "tasks.py"]
-    assert [*before] == [str(package / name) for name in names]
-    assert all(before.values())
-    edit(package / "agent.yaml")
-    after = stamps(cfg, (), registration)
-    assert [Path(file).name for file in before if before[file] != after[file]] == ["agent.yaml"]
-
-
-def test_a_task_of_an_installed_package_has_no_sources_of_the_user_but_those_that_it_imports(package: Path) -> None:
-    importlib.import_module(f"{PACKAGE}.rewards")
-    assert stamps(pytest.Item.__new__, (), {}) == {}
-    assert [Path(file).name for file in stamps(0, (f"{PACKAGE}.rewards",), {})] == ["__init__.py", "rewards.py"]

@@ -1,0 +1,75 @@
+"""The files of the user's own packages that define a task, by their stamps and by their hashes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rlnb.storage.files import stamp
+from rlnb.tasks.place import is_library
+from rlnb.tasks.version import sha256
+from rlnb.worker.isaac import release
+from rlnb.worker.isaac.module import FromText
+
+
+def stamps(cfg: Any, imports: Iterable[str], kwargs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of the user's own packages that define a task, each with its stamp.
+
+    Args:
+        cfg: The env config.
+        imports: Modules that the user has named to register tasks.
+        kwargs: Arguments of the task's registration, some of which name YAML files.
+    """
+    found = _own_files(cfg, imports).values()
+    return {file: stamp(file) for file in sorted({*found, *_yaml_files(kwargs)})}
+
+
+def hashes(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of the modules of the user's own packages that define a task, by the name of the module.
+
+    Args:
+        cfg: The env config.
+        imports: Modules that the user has named to register tasks.
+    """
+    digests = {}
+    for name, file in sorted(_own_files(cfg, imports).items()):
+        with contextlib.suppress(OSError):  # deleted since its import
+            digests[name] = sha256(Path(file).read_bytes())
+    return digests
+
+
+def _own_files(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
+    """Return the imported files of the packages that define a task, by the name of the module."""
+    names = {cls.__module__ for cls in type(cfg).__mro__}
+    packages = {name.partition(".")[0] for name in (*names, *imports)}
+    packages -= release.PACKAGES  # a checkout of Isaac Lab has a thousand files
+    modules = {name: module for name, module in [*sys.modules.items()] if name.partition(".")[0] in packages}
+    modules |= {name: sys.modules[name] for name in names if name in sys.modules}
+    return {name: file for name, module in modules.items() if (file := own_file(module))}
+
+
+def _yaml_files(kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the YAML files of the user's own packages that a registration names as ``"package:file.yaml"``."""
+    for value in kwargs.values():
+        if isinstance(value, str) and value.endswith(".yaml"):
+            package, _, name = value.rpartition(":")
+            with contextlib.suppress(ImportError, ValueError):
+                spec = importlib.util.find_spec(package) if package else None
+                for folder in (spec.submodule_search_locations or ()) if spec else ():
+                    if not is_library(file := os.path.join(folder, name)):
+                        yield file
+
+
+def own_file(module: ModuleType) -> str:
+    """Return the file of a module that the user may edit; an empty string for any other module."""
+    file: str | None = getattr(module, "__file__", None)
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    if not isinstance(file, str) or isinstance(loader, FromText) or is_library(file):
+        return ""
+    return os.path.abspath(file)
