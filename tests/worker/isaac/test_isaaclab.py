@@ -246,10 +246,14 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
 
 def test_an_edited_cell_is_used_next(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
-    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 1.0
+    task = rlnb.task("Edited")
+    assert rlnb.task_card(task).fields["episode_length_s"].value == 1.0
     changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
     cell.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
     assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0
+    assert rlnb.task_card(task).fields["episode_length_s"].value == 2.0
+    cell.module_path(rlnb.options.folders, "Edited").write_text("# rlnb task 'Edited' of 'theirs.ipynb'\nTASK = None\n")
+    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0, "this kernel's own version"
 
 
 def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
