@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlnb.spec import Json, Manifest, Task
+from rlnb.spec import Json, Manifest, Started, Task
 
 SYNONYMS = {"parent": "init_from"}
 """Other names of arguments. The manifest of a run calls the origin of its first weights its parent."""
@@ -30,6 +30,11 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     }
     values["tags"] = values.pop("tags")  # the last one that a legend should name
     return {name: value for name, value in values.items() if value is not None}
+
+
+def modules(started: Started | None) -> dict[str, Json]:
+    """Return the hashes of the modules of a package's task, such as ``source.my_project.rewards``."""
+    return {f"source.{name}": digest[:7] for name, digest in started.sources.items()} if started else {}
 
 
 def alike(manifest: Manifest) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import NotFiniteError, RlnbError, RunError, unknown, whole_number
-from rlnb.records.asked import asked
+from rlnb.records.asked import asked, modules
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
@@ -324,13 +324,8 @@ class RunFacts:
 
     @property
     def config(self) -> Mapping[str, Json]:
-        """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path.
-
-        A task of a package has the hashes of its modules too, such as ``"source.my_project.rewards"``.
-        """
-        modules = self.started.sources if self.started else {}
-        sources: dict[str, Json] = {f"source.{name}": digest[:7] for name, digest in modules.items()}
-        return {**asked(self.manifest), **sources, **resolved(self._record.folder)}
+        """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
+        return {**asked(self.manifest), **modules(self.started), **resolved(self._record.folder)}
 
     @property
     def eta_s(self) -> float | None:
