@@ -42,6 +42,7 @@ import random
 from pathlib import Path
 
 import gymnasium
+import isaaclab_tasks
 import numpy as np
 import torch
 from isaaclab.envs import ManagerBasedRLEnv, mdp
@@ -68,7 +69,7 @@ def random_state():
 class MeasuredEnv(ManagerBasedRLEnv):
     def __init__(self, cfg, **kwargs):
         if OUT:
-            Path(OUT, "config.json").write_text(json.dumps(dict(leaves(cfg.to_dict()))))
+            Path(OUT, f"config-{cfg.scene.num_envs}.json").write_text(json.dumps(dict(leaves(cfg.to_dict()))))
         super().__init__(cfg, **kwargs)
         self.state, self.returns = None, []
         self.total = torch.zeros(self.num_envs, device=self.device)
@@ -199,14 +200,14 @@ def stock(library: str, checkpoint: Path, mode: EnvMode, seed: int, folder: Path
         )
     written = folder / "returns.json"
     assert written.exists(), f"{done.returncode}: {(folder / 'stock.log').read_text()[-3000:]}"
-    return Side(json.loads((folder / "config.json").read_text()), json.loads(written.read_text()))
+    return Side(json.loads((folder / f"config-{NUM_ENVS}.json").read_text()), json.loads(written.read_text()))
 
 
 def ours(run: rlnb.Run, mode: EnvMode, seed: int, folder: Path) -> Side:
     """Evaluate a checkpoint through rlnb; the config is what its env got."""
     evaluation = run.evaluate(NUM_ENVS * EPISODES, num_envs=NUM_ENVS, seed=seed, mode=mode)
     assert evaluation.mode == mode
-    return Side(json.loads((folder / "config.json").read_text()), list(evaluation.returns))
+    return Side(json.loads((folder / f"config-{NUM_ENVS}.json").read_text()), list(evaluation.returns))
 
 
 def compare(library: str, seeds: list[int], base: Path) -> None:
