@@ -251,7 +251,9 @@ class Backend(Protocol):
             checkpoint: File of the checkpoint.
             device: Device of the policy, e.g. ``"cuda:0"``.
             trust: Whether a file that holds more than weights may be loaded.
-            deterministic: True for a policy that returns its most likely action, False for one that samples.
+            deterministic: True for a policy that returns its most likely action, such as the mean of a normal
+                distribution or the choice of the largest probability, False for one that samples. The actions are those
+                that the library would pass to the env: scaled and clipped as in training.
         """
         ...
 
@@ -274,6 +276,9 @@ class Exporting(Backend, Protocol):
         trust: bool,
     ) -> Mapping[str, Path]:
         """Write a policy to files for deployment.
+
+        The output ``actions`` of a file has the actions of the policy that :meth:`load_policy` returns for
+        ``deterministic=True``, scaled and clipped: choices, for example, and not the logits of a distribution.
 
         Args:
             env: Env that ``gymnasium.make`` returned.

@@ -228,7 +228,7 @@ class Run(RunFacts):
             seed: Seed of the env, independent of the training's.
             checkpoint: Checkpoint to evaluate; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
-            deterministic: Whether the policy takes its mean actions; otherwise it samples them, as in training.
+            deterministic: Whether the policy takes its most likely actions; otherwise it samples them, as in training.
             mode: ``"play"`` (None) for the env after Isaac Lab's ``play_mode()``, mostly without noise and pushes;
                 ``"train"`` for the env of the training.
             video: Whether to record up to a minute of the first 4 envs. A camera renders all envs, so few envs are
@@ -284,7 +284,7 @@ class Run(RunFacts):
             seed: Seed of the env.
             checkpoint: Checkpoint to play; None is the last.
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
-            deterministic: Whether the policy takes its mean actions; otherwise it samples them.
+            deterministic: Whether the policy takes its most likely actions; otherwise it samples them.
             mode: As in :meth:`evaluate`.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
             launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.

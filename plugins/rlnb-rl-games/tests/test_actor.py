@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,8 +43,8 @@ def player(*, is_rnn: bool = False, normalises: bool = False, rescales: bool = T
     )
 
 
-def config(**env: Any) -> Any:
-    return {"params": {"algo": {"name": "a2c_continuous"}, "env": env}}
+def config(model: str = "continuous_a2c_logstd", **env: Any) -> Any:
+    return {"params": {"algo": {"name": "a2c_continuous"}, "model": {"name": model}, "env": env}}
 
 
 def test_means_are_clipped_and_scaled_to_the_range_of_the_actions() -> None:
@@ -54,6 +55,11 @@ def test_means_are_clipped_and_scaled_to_the_range_of_the_actions() -> None:
 def test_actions_that_are_not_rescaled_are_clipped_to_the_envs_limit() -> None:
     actions = Actor(player(rescales=False), config(clip_actions=3.0))(torch.tensor([[7.0, -7.0, 0.0]]))
     assert actions.tolist() == [[3.0, -3.0]]
+
+
+def test_means_are_squashed_as_the_samples_are() -> None:
+    actor = Actor(player(rescales=False), config("continuous_a2c_tanh", clip_actions=0.9))
+    assert actor(torch.tensor([[0.5, 7.0, 0.0]])).tolist() == [[pytest.approx(math.tanh(0.5)), pytest.approx(0.9)]]
 
 
 def test_observations_are_clipped_before_they_are_normalised() -> None:

@@ -50,6 +50,29 @@ def test_the_config_decides_whether_observation_groups_are_concatenated(backend:
     assert {name: tensor.tolist() for name, tensor in apart.items()} == {"policy": [[1.0, 9.0]], "critic": [[-9.0]]}
 
 
+@pytest.mark.parametrize(("model", "expected"), [("continuous_a2c_logstd", 0.9), ("continuous_a2c_tanh", 0.46211717)])
+def test_actions_are_squashed_and_clipped_as_those_of_the_env_in_training(
+    backend: ModuleType, obs: Any, model: str, expected: float
+) -> None:
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, inputs: Any) -> Any:
+            return {"mus": torch.tensor([[0.5, -7.0]])}
+
+    module = Model()
+    player = SimpleNamespace(
+        is_rnn=False,
+        model=module,
+        get_batch_size=lambda *_: None,
+        reset=lambda: None,
+        get_action=lambda inputs, is_deterministic: module(inputs)["mus"] * (1 if model.endswith("tanh") else 10),
+    )
+    agent_cfg = {"params": params(env={"clip_actions": 0.9}, model={"name": model})}
+    actions = backend._Policy(player, agent_cfg, deterministic=True)(obs)
+    assert actions.tolist() == [[pytest.approx(expected), pytest.approx(-0.9)]]
+
+
 def test_only_rank_0_sets_the_learning_rate(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     first, second, alone = params(), params(), params()

@@ -20,19 +20,25 @@ TOLERANCE = 1e-5
 ROWS = (1, 64)
 
 
-def model(kind: str = "MLPModel", obs_dims: int = 5, **arguments: Any) -> Any:
+def model(kind: str = "MLPModel", obs_dims: int = 5, distribution: str = "Gaussian", **arguments: Any) -> Any:
     """Return a policy with random weights, 2 actions, and a normaliser that has seen data."""
     import torch
     from rsl_rl import models
     from tensordict import TensorDict
 
     torch.manual_seed(0)
-    obs = TensorDict({"policy": 3 + 10 * torch.randn(32, obs_dims)}, batch_size=[32])
+    obs = TensorDict({"policy": 3 + 10 * torch.randn(32, obs_dims)} if obs_dims else {}, batch_size=[32])
     if kind == "CNNModel":
         obs["camera"] = torch.rand(32, 3, 16, 16)
-    distribution = {"class_name": "GaussianDistribution"}
+    dist = {"class_name": f"{distribution}Distribution"}
     policy = getattr(models, kind)(
-        obs, {"actor": list(obs.keys())}, "actor", 2, distribution_cfg=distribution, obs_normalization=True, **arguments
+        obs,
+        {"actor": list(obs.keys())},
+        "actor",
+        2,
+        distribution_cfg=dist,
+        obs_normalization=bool(obs_dims),
+        **arguments,
     )
     policy.update_normalization(obs)
     return policy.eval()
@@ -43,23 +49,26 @@ def observations(rows: int, obs_dims: int = 5) -> np.ndarray:
 
 
 def acts(policy: Any, /, **groups: np.ndarray) -> np.ndarray:
-    """Return the policy's mean actions."""
+    """Return the policy's most likely actions."""
     import torch
     from tensordict import TensorDict
 
-    rows = len(groups["policy"])
+    rows = len(next(iter(groups.values())))
     tensors = {name: torch.from_numpy(value) for name, value in groups.items()}
     with torch.no_grad():
         return np.asarray(policy(TensorDict(tensors, batch_size=[rows])))
 
 
-@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize(
+    ("clip", "distribution"),
+    [(None, "Gaussian"), (0.05, "Gaussian"), (0.05, "HeteroscedasticGaussian"), (0.01, "Beta")],
+)
 def test_an_export_is_one_file_that_gives_the_policys_actions_for_any_number_of_rows(
-    tmp_path: Path, clip: float | None
+    tmp_path: Path, clip: float | None, distribution: str
 ) -> None:
     from rlnb_rsl_rl import export
 
-    policy = model(hidden_dims=[16])
+    policy = model(hidden_dims=[16], distribution=distribution)
     paths = export.write(policy, clip, tmp_path, ["torchscript", "onnx"])
     assert {path.name for path in tmp_path.iterdir()} == {"policy.pt", "policy.onnx"}
     for rows in ROWS:
@@ -114,3 +123,16 @@ def test_a_policy_with_a_camera_takes_any_number_of_rows(tmp_path: Path) -> None
         obs, pixels = observations(rows), np.random.default_rng(0).random((rows, 3, 16, 16), np.float32)
         (actions,) = session.run(None, {"obs": obs, "camera": pixels})
         np.testing.assert_allclose(actions, acts(policy, policy=obs, camera=pixels), atol=TOLERANCE)
+
+
+def test_a_policy_of_cameras_alone_has_no_input_without_columns(tmp_path: Path) -> None:
+    import onnxruntime
+    from rlnb_rsl_rl import export
+
+    policy = model("CNNModel", obs_dims=0, hidden_dims=[16], cnn_cfg={"output_channels": [4], "kernel_size": 3})
+    session = onnxruntime.InferenceSession(export.write(policy, 0.05, tmp_path, ["onnx"])["onnx"])
+    assert [source.name for source in session.get_inputs()] == ["camera"]
+    for rows in ROWS:
+        pixels = np.random.default_rng(0).random((rows, 3, 16, 16), np.float32)
+        (actions,) = session.run(None, {"camera": pixels})
+        np.testing.assert_allclose(actions, acts(policy, camera=pixels).clip(-0.05, 0.05), atol=TOLERANCE)

@@ -43,3 +43,26 @@ def test_actions_are_the_librarys_own(normalised: bool, arguments: dict[str, Any
     assert sampled.numpy() != pytest.approx(expected, abs=1e-2)
     assert abs(expected).max() == pytest.approx(2.0, abs=0.1)
     assert abs(expected).min() < 1.9, "some actions are within bounds"
+
+
+@pytest.mark.parametrize("choices", [[3], [3, 2]])
+def test_the_most_likely_choices_are_taken(choices: list[int]) -> None:
+    import gymnasium
+    import torch
+    from rlnb_sb3.actor import Actor
+    from stable_baselines3 import PPO
+
+    class Choices(gymnasium.Env[Any, Any]):
+        """An env that is only seen."""
+
+        observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+        action_space = gymnasium.spaces.MultiDiscrete(choices) if choices[1:] else gymnasium.spaces.Discrete(choices[0])
+
+    agent = PPO("MlpPolicy", Choices(), seed=0, device="cpu")
+    obs = torch.rand(1000, 4) * 2 - 1
+    expected, _ = agent.predict(obs.numpy(), deterministic=True)
+    with torch.no_grad():
+        actions = Actor(agent, deterministic=True)({"policy": obs})
+        sampled = Actor(agent, deterministic=False)({"policy": obs})
+    assert actions.numpy().tolist() == expected.tolist()
+    assert sampled.numpy().tolist() != expected.tolist()

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("skrl")
 import gymnasium
 import numpy as np
-from rlnb_skrl.bounded import BoundedActions, clipping_of
+from rlnb_skrl.bounded import BoundedActions
 
 from rlnb import RlnbError
 
@@ -43,15 +43,3 @@ def test_only_bounds_that_are_missing_become_one() -> None:
 def test_discrete_actions_are_refused() -> None:
     with pytest.raises(RlnbError, match=r"need continuous actions, but the action space is Discrete\(3\)"):
         BoundedActions(env(gymnasium.spaces.Discrete(3)))
-
-
-def test_only_an_agent_with_exploration_noise_clips_its_actions() -> None:
-    space = gymnasium.spaces.Box(-1, 1, (2,))
-    noisy, plain = (
-        SimpleNamespace(cfg=SimpleNamespace(exploration_noise=noise), action_space=space, device="cpu")
-        for noise in ("GaussianNoise", None)
-    )
-    bounds = clipping_of(noisy)
-    assert bounds is not None
-    assert [bound.tolist() for bound in bounds] == [[-1.0, -1.0], [1.0, 1.0]]
-    assert clipping_of(plain) is None

@@ -10,6 +10,9 @@ import torch
 from rlnb import RlnbError
 from rlnb_rl_games.config import AgentConfig, EnvSettings
 
+TANH = "continuous_a2c_tanh"
+"""RL-Games' name of the model whose distribution is a normal one after tanh."""
+
 
 class Actor(torch.nn.Module):
     """Maps observations to actions: clipping, normaliser, network mean, scaling and clipping as in training."""
@@ -38,6 +41,7 @@ class Actor(torch.nn.Module):
         self._clip_obs = float(settings.get("clip_observations", math.inf))
         self.register_buffer("_low", player.actions_low)
         self.register_buffer("_high", player.actions_high)
+        self._squashes = squashes(agent_cfg)
         self._preprocess = player._preproc_obs
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
@@ -45,10 +49,20 @@ class Actor(torch.nn.Module):
         obs = obs.clamp(-self._clip_obs, self._clip_obs)
         normalised = self._normaliser(self._preprocess(obs))
         mean, *_ = self._network({"is_train": False, "obs": normalised, "prev_actions": None})
+        if self._squashes:
+            mean = mean.tanh()
         if self._rescale:
             middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
             mean = mean.clamp(-1.0, 1.0) * half + middle
         return mean.clamp(-self._clip, self._clip)
+
+
+def squashes(agent_cfg: AgentConfig) -> bool:
+    """Return whether a policy passes the samples of its distribution through tanh.
+
+    RL-Games' player does not pass the mean through it.
+    """
+    return agent_cfg["params"].get("model", {}).get("name") == TANH
 
 
 class Normaliser(torch.nn.Module):

@@ -18,7 +18,7 @@ from rl_games.torch_runner import Runner
 from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
 from rlnb_rl_games import compiling, minibatches, weights
-from rlnb_rl_games.actor import Actor
+from rlnb_rl_games.actor import Actor, squashes
 from rlnb_rl_games.algorithm import ALGORITHMS, ContinuousPpo, DiscretePpo, Observer
 from rlnb_rl_games.config import AgentConfig, EnvSettings, Params
 from rlnb_rl_games.sac import Sac
@@ -135,6 +135,10 @@ class _Policy:
     def __init__(self, player: Any, agent_cfg: AgentConfig, deterministic: bool) -> None:
         self._player, self._observations, self._has_batch_size = player, _Observations(agent_cfg), False
         self._deterministic = deterministic
+        settings: EnvSettings = agent_cfg["params"].get("env", {})
+        self._clip = settings.get("clip_actions", math.inf)
+        if squashes(agent_cfg):
+            player.model.register_forward_hook(_squash_mean)
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
@@ -143,13 +147,19 @@ class _Policy:
             self._player.get_batch_size(inputs, 1)
             self._player.reset()
             self._has_batch_size = True
-        return self._player.get_action(inputs, is_deterministic=self._deterministic)
+        actions = self._player.get_action(inputs, is_deterministic=self._deterministic)
+        return actions.clamp(-self._clip, self._clip)  # Isaac Lab's wrapper clips them in training
 
     def reset(self, dones: torch.Tensor) -> None:
         """Reset the recurrent state of envs whose episode ended."""
         if self._player.is_rnn and self._has_batch_size:
             for state in self._player.states:
                 state[:, dones.nonzero().squeeze(-1)] = 0.0
+
+
+def _squash_mean(model: Any, inputs: Any, result: dict[str, torch.Tensor]) -> None:
+    """Pass the means of a model's result through tanh, as the model does with its samples."""
+    result["mus"] = result["mus"].tanh()
 
 
 def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrapper:

@@ -40,19 +40,37 @@ def write(policy: Any, clip: float | None, folder: Path, formats: Sequence[str])
 def _write_onnx(module: Any, path: str) -> None:
     """Write RSL-RL's ONNX form of a model. The number of rows n is free in each input and output.
 
-    The second dimension of a recurrent state is n, and the first one of all other inputs and outputs.
+    The second dimension of a recurrent state is n, and the first one of all other inputs and outputs. An input of no
+    columns, which RSL-RL's policies of cameras alone have, is left out.
     """
-    names = (*module.input_names, *module.output_names)
+    examples = dict(zip(module.input_names, module.get_dummy_inputs(), strict=True))
+    inputs = {name: example for name, example in examples.items() if example.numel()}
+    names = (*inputs, *module.output_names)
     torch.onnx.export(
-        module,
-        module.get_dummy_inputs(),
+        module if len(inputs) == len(examples) else _WithEmpty(module, examples),
+        tuple(inputs.values()),
         path,
-        input_names=module.input_names,
+        input_names=[*inputs],
         output_names=module.output_names,
         dynamic_axes={name: {1 if name in ("h_in", "c_in", "h_out", "c_out") else 0: "n"} for name in names},
         dynamo=False,  # the tracing exporter writes one file
         opset_version=18,
     )
+
+
+class _WithEmpty(torch.nn.Module):
+    """A module that gets its inputs of no columns from inside."""
+
+    def __init__(self, module: Any, examples: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self._module, self._examples = module, [*examples.values()]
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        rest = iter(inputs)
+        n = inputs[0].shape[0]
+        every = [next(rest) if one.numel() else one.new_zeros(n, *one.shape[1:]) for one in self._examples]
+        actions: torch.Tensor = self._module(*every)
+        return actions
 
 
 def _clipped(module: Any, clip: float | None) -> Any:

@@ -17,9 +17,10 @@ from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
 from rlnb_skrl import off_policy
 from rlnb_skrl.actor import Actor
-from rlnb_skrl.bounded import BoundedActions, clipping_of
+from rlnb_skrl.bounded import BoundedActions
 from rlnb_skrl.part import parts
 from rlnb_skrl.record import Recorder
+from rlnb_skrl.select import Selection
 
 HORIZON = 32
 """Timesteps per iteration of an off-policy agent whose config has ``write_interval: auto``."""
@@ -32,9 +33,15 @@ CHECKPOINTS = 10
 class OneAgent:
     """A skrl agent as a policy that takes Isaac Lab's observation dict."""
 
-    def __init__(self, agent: Any, wrapper: Any, deterministic: bool) -> None:
-        self._agent, self._wrapper = agent, wrapper
-        self._deterministic = deterministic
+    def __init__(self, agent: Any, wrapper: Any, selections: Mapping[str, Selection] | None) -> None:
+        """Wrap an agent.
+
+        Args:
+            agent: The agent of skrl.
+            wrapper: The wrapped env.
+            selections: Selection of the most likely actions by name of the part; None for a policy that samples.
+        """
+        self._agent, self._wrapper, self._selections = agent, wrapper, selections
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
@@ -48,11 +55,11 @@ class OneAgent:
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
         actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
-        return self._select(actions, outputs)
+        return self._select("", actions, outputs)
 
-    def _select(self, sampled: Any, outputs: Mapping[str, Any]) -> Any:
-        """Return the mean actions if the policy is deterministic and has them, else the sampled ones."""
-        return outputs.get("mean_actions", sampled) if self._deterministic else sampled
+    def _select(self, name: str, sampled: torch.Tensor, outputs: Mapping[str, Any]) -> torch.Tensor:
+        """Return the most likely actions of a part if the policy is deterministic, else the sampled ones."""
+        return sampled if self._selections is None else self._selections[name].of_rollout(sampled, outputs)
 
     def reset(self, dones: torch.Tensor) -> None:
         """Do nothing: skrl's runner builds only feed-forward policies, which have no state."""
@@ -98,10 +105,10 @@ class Skrl:
         self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
     ) -> Policy:
         """Return the checkpoint's policy, observation preprocessor included."""
-        if off_policy.is_off_policy(agent_cfg):
-            off_policy.act_as_learned(agent_cfg, deterministic)
+        off_policy.act_as_learned(agent_cfg, deterministic)
         runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
-        return (_Policies if _several(env) else self.policy)(runner.agent, wrapper, deterministic)
+        selections = _selections(runner.agent, agent_cfg, wrapper, device) if deterministic else None
+        return (_Policies if _several(env) else self.policy)(runner.agent, wrapper, selections)
 
     def export(
         self,
@@ -114,17 +121,19 @@ class Skrl:
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, mean actions out.
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, most likely actions out.
 
         For several agents, write one policy per agent to a folder of its own, because their observations differ.
         """
         runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
         observations, _ = wrapper.reset()
+        selections = _selections(runner.agent, agent_cfg, wrapper, "cpu")  # where export_module traces the policy
         paths: dict[str, Path] = {}
         for part in parts(runner.agent):
             part_folder = folder / part.name
             part_folder.mkdir(exist_ok=True)
-            files = export_module(Actor(part, clipping_of(runner.agent)), part.of(observations), part_folder, formats)
+            actor = Actor(part, selections[part.name])
+            files = export_module(actor, part.of(observations), part_folder, formats)
             paths.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
         return paths
 
@@ -186,7 +195,7 @@ class _Policies(OneAgent):
         }
         actions, outputs = self._agent.act(observations, wrapper.state(), timestep=0, timesteps=0)
         return {
-            name: unflatten_tensorized_space(wrapper.action_spaces[name], self._select(sampled, outputs[name]))
+            name: unflatten_tensorized_space(wrapper.action_spaces[name], self._select(name, sampled, outputs[name]))
             for name, sampled in actions.items()
         }
 
@@ -230,6 +239,13 @@ def _load(runner: Any, recorder: Recorder, ctx: TrainContext) -> int:
         vet_checkpoint(ctx.init_from, ctx.trust)
         recorder.load_weights(ctx.init_from)
     return 0
+
+
+def _selections(agent: Any, agent_cfg: Any, wrapper: Any, device: str) -> dict[str, Selection]:
+    """Return the selection of the most likely actions for each part of an agent, by the name of the part."""
+    names = [part.name for part in parts(agent)]
+    spaces = wrapper.action_spaces if all(names) else {"": wrapper.action_space}
+    return {name: Selection.of(agent, agent_cfg, spaces[name], device) for name in names}
 
 
 def _several(env: Any) -> bool:

@@ -73,13 +73,3 @@ class BoundedActions(Wrapper):
     def close(self) -> None:
         """Close the env."""
         self._env.close()
-
-
-def clipping_of(agent: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return the bounds to which an agent of skrl clips its actions; None if it has no exploration noise to clip."""
-    if getattr(agent.cfg, "exploration_noise", None) is None:
-        return None
-    low, high = (
-        torch.as_tensor(bound, device=agent.device) for bound in (agent.action_space.low, agent.action_space.high)
-    )
-    return low, high

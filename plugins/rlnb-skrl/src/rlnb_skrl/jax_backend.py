@@ -25,6 +25,7 @@ from rlnb_skrl.backend import HORIZON, OneAgent, Skrl  # noqa: E402
 from rlnb_skrl.jax_export import copy_part  # noqa: E402
 from rlnb_skrl.jax_record import JaxRecorder  # noqa: E402
 from rlnb_skrl.part import parts  # noqa: E402
+from rlnb_skrl.select import Selection  # noqa: E402
 
 
 class _Policy(OneAgent):
@@ -33,11 +34,16 @@ class _Policy(OneAgent):
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
         actions, outputs = self._agent.act(_array(observations), _array(states), timestep=0, timesteps=0)
-        return torch.from_dlpack(self._select(actions, outputs)).clone().to(observations.device)
+        known = {name: _tensor(outputs[name]) for name in ("mean_actions", "net_output") if name in outputs}
+        return self._select("", _tensor(actions), known).to(observations.device)
 
 
 def _array(tensor: torch.Tensor | None) -> jax.Array | None:
     return None if tensor is None else jax.numpy.asarray(tensor.cpu().numpy())
+
+
+def _tensor(array: jax.Array) -> torch.Tensor:
+    return torch.from_dlpack(array).clone()
 
 
 class SkrlJax(Skrl):
@@ -81,7 +87,8 @@ class SkrlJax(Skrl):
         observations, _ = wrapper.reset()
         (source,), (target,) = parts(runner.agent), parts(twin.agent)
         copy_part(source, target)
-        return export_module(Actor(target), observations, folder, formats)
+        selection = Selection.of(twin.agent, agent_cfg, wrapper.action_space, "cpu")
+        return export_module(Actor(target, selection), observations, folder, formats)
 
 
 class _Copies(gymnasium.Wrapper):

@@ -15,6 +15,8 @@ from rlnb_skrl.record import Recorder
 
 OFF_POLICY = ("SAC", "TD3", "DDPG")
 """Names in agent configs of the algorithms that learn from a replay buffer."""
+EPSILON_GREEDY = ("DQN", "DDQN")
+"""Names in agent configs of the algorithms that explore with random actions instead of a distribution."""
 TRANSITIONS = 1_000_000
 """Transitions of all envs that fit into a replay buffer whose config has ``memory_size: -1``."""
 BUFFERS = 2
@@ -40,9 +42,15 @@ def act_as_learned(agent_cfg: Any, deterministic: bool) -> None:
 
     Args:
         agent_cfg: The agent config.
-        deterministic: Whether the policy acts without its exploration noise.
+        deterministic: Whether the policy acts without its exploration, which may be noise or random actions.
     """
     agent = agent_cfg["agent"]
+    if agent["class"].upper() in EPSILON_GREEDY:
+        agent["random_timesteps"] = 0
+        if deterministic:
+            agent["exploration_scheduler"] = None
+    if not is_off_policy(agent_cfg):
+        return
     agent["random_timesteps"] = 0
     if deterministic and "exploration_noise" in agent:
         agent["exploration_scheduler"] = "0.0"  # a factor of the noise
