@@ -295,6 +295,25 @@ class Exporting(Backend, Protocol):
         ...
 
 
+class Naming(Exporting, Protocol):
+    """An :class:`Exporting` backend whose files read other observation groups than ``policy``.
+
+    Its files then carry the order of the observations of a manager-based task, as those of any other backend do.
+    """
+
+    def input_groups(self, env: Any, agent_cfg: Any) -> Mapping[str, Sequence[str]]:
+        """Return the observation groups that each input of the exported files joins, in their order.
+
+        Args:
+            env: Env that ``gymnasium.make`` returned.
+            agent_cfg: Agent config, as in :meth:`Backend.train`.
+
+        Returns:
+            Groups by name of the input. An input that is missing here is a group of its name.
+        """
+        ...
+
+
 class Evaluating(Protocol):
     """The adapter of an RL library with ``simulator=False``, which evaluates its policies itself."""
 

@@ -315,7 +315,10 @@ class Run(RunFacts):
     ) -> dict[str, Path]:
         """Export the policy for deployment, including its normaliser, and return a dict of format to file.
 
-        A multi-agent library exports one policy per agent, with the keys ``"<agent>/<format>"``.
+        A multi-agent library exports one policy per agent, with the keys ``"<agent>/<format>"``. The output ``actions``
+        has the actions of the deterministic policy, as they go to the env. The metadata of the files names the terms of
+        a manager-based task's observations and actions in their order, the control rate and the run. See
+        ``docs/exports.md``.
 
         Args:
             formats: ``"torchscript"``, ``"onnx"``; none for every format that the library supports.

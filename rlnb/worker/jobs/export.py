@@ -219,6 +219,7 @@ def export(job_dir: Path) -> None:
         NotFiniteError: A weight, an action, or a value of the env is nan or infinite. There are no files then.
     """
     from rlnb.worker.isaac import isaaclab
+    from rlnb.worker.jobs import metadata
 
     job = open_job(job_dir)
     run, manifest, options = job.run, job.manifest, options_of(ExportOptions, job.folder)
@@ -248,6 +249,9 @@ def export(job_dir: Path) -> None:
                 policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
                 paths = traced(policy, env, folder, formats)
             refuse_not_finite_files(paths, observations, name)
+            names = callable(getattr(backend, "input_groups", None))
+            groups = cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}
+            metadata.attach(paths, env.unwrapped, manifest, options, groups)
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +84,70 @@ class GentleCfg(CartpoleEnvCfg):
 """
 
 
+DESCRIBED_TASK = """
+from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg, SceneEntityCfg
+from isaaclab.utils import configclass
+import isaaclab.envs.mdp as mdp
+from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
+
+def applied(env):
+    return env.action_manager.get_term("joint_effort").processed_actions
+
+@configclass
+class StateCfg(ObservationGroupCfg):
+    joint_pos = ObservationTermCfg(func=mdp.joint_pos)
+    joint_vel = ObservationTermCfg(func=mdp.joint_vel)
+    applied = ObservationTermCfg(func=applied)
+
+@configclass
+class DescribedCfg(CartpoleEnvCfg):
+    def __post_init__(self):
+        super().__post_init__()
+        self.scene.robot.init_state.joint_pos = {"slider_to_cart": 0.1, "cart_to_pole": 0.2}
+        policy, action = self.observations.policy, self.actions.joint_effort
+        robot = SceneEntityCfg("robot", joint_names=["cart_to_pole", "slider_to_cart"], preserve_order=True)
+        policy.joint_pos_rel.params = {"asset_cfg": robot}
+        policy.joint_pos_rel.scale, policy.joint_pos_rel.history_length = (2.0, 3.0), 3
+        policy.joint_vel_rel.scale, policy.joint_vel_rel.clip = 0.5, (-0.3, 0.3)
+        policy.last_action = ObservationTermCfg(func=mdp.last_action)
+        action.scale, action.offset, action.clip = {"slider_to_cart": 50.0}, 0.5, {"slider_to_cart": (-2.0, 2.0)}
+        self.observations.state = StateCfg()
+"""
+
+OUTSIDE = """
+import json, sys
+import numpy as np, onnxruntime
+assert "isaaclab" not in sys.modules and "rlnb" not in sys.modules
+session = onnxruntime.InferenceSession(sys.argv[1])
+about = session.get_modelmeta().custom_metadata_map
+rows = np.load(sys.argv[2])
+joints, count = about["joint_names"].split(","), len(rows["actions"])
+state = {"joint_pos_rel": rows["obs.state"][:, :2], "joint_vel_rel": rows["obs.state"][:, 2:4]}
+obs = np.zeros((count, json.loads(about["inputs"])["obs"][1]), np.float32)
+for term in json.loads(about["observations"]):
+    if term["function"].endswith(":last_action"):
+        values = np.concatenate([np.zeros((1, 1), np.float32), rows["actions"][:-1]])
+    else:
+        values = state[term["name"]][:, [joints.index(name) for name in term["joint_names"]]] - term["offset"]
+    if term["clip"] is not None:
+        values = values.clip(*term["clip"])
+    values = values * (1.0 if term["scale"] is None else term["scale"])
+    for age, (start, stop) in enumerate(reversed(term["columns"])):
+        obs[:, start:stop] = values[np.maximum(np.arange(count) - age, 0)]
+(actions,) = session.run(["actions"], {"obs": obs})
+(joint,) = json.loads(about["actions"])
+applied = (actions * joint["scale"] + joint["offset"]).clip(*joint["clip"][0])
+print(json.dumps([
+    float(abs(obs - rows["obs.policy"]).max()),
+    float(abs(actions - rows["actions"]).max()),
+    float(abs(applied[:-1] - rows["obs.state"][1:, 4:]).max()),
+    [float(applied.min()), float(applied.max())],
+    about,
+]))
+"""
+"""A stranger's program, which knows the file and the state of the robot alone."""
+
+
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> rlnb.Run:
     """A state task trained for a few iterations in a fresh process."""
@@ -145,6 +212,9 @@ def test_an_export_gives_the_actions_of_the_policy(folder: Path, trained: rlnb.R
     (exported,) = session.run(None, {name: observations})
     scripted = torch.jit.load(written["torchscript"])(torch.from_numpy(observations)).detach().numpy()
     np.testing.assert_allclose(exported, expected, atol=1e-5)
+    about = session.get_modelmeta().custom_metadata_map
+    assert (about["observation_order"], json.loads(about["inputs"])) == ("not known", {name: ["n", 4]})
+    assert "observations" not in about
     np.testing.assert_allclose(scripted, expected, atol=1e-5)
 
 
@@ -254,6 +324,31 @@ def test_an_edited_cell_is_used_next(folder: Path) -> None:
     assert rlnb.task_card(task).fields["episode_length_s"].value == 2.0
     cell.module_path(rlnb.options.folders, "Edited").write_text("# rlnb task 'Edited' of 'theirs.ipynb'\nTASK = None\n")
     assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0, "this kernel's own version"
+
+
+def test_the_numbers_of_an_export_are_understood_from_its_metadata_alone(folder: Path, tmp_path: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Described", DESCRIBED_TASK, "test.ipynb")
+    run = rlnb.train("Described", num_envs=4, max_iterations=1, device="cpu").wait(timeout_s=300)
+    exports = run.export()
+    rollout = run.evaluate(episodes=1, record=16).rollout
+    argv = [sys.executable, "-I", "-c", OUTSIDE, str(exports["onnx"]), str(rollout)]
+    *differences, applied, about = json.loads(subprocess.check_output(argv, cwd=tmp_path, text=True))
+    assert differences == [pytest.approx(0.0, abs=1e-5)] * 3, "observations, actions, and the effort of the joint"
+    assert -2.0 <= applied[0] < applied[1] <= 2.0
+    assert about["observation_names"] == "joint_pos_rel,joint_vel_rel,last_action"
+    assert about["default_joint_pos"] == "0.1,0.2"
+    assert (about["run_path"], about["task"], about["library"]) == (run.id, "Described", "rsl_rl")
+    assert (about["engine"], about["decimation"], about["control_rate"]) == ("newton", "2", "60.0")
+    assert about["source_sha256"] == run.manifest.task.source_sha256
+    assert _of_torchscript(exports["torchscript"]).items() <= about.items()
+
+
+def _of_torchscript(path: Path) -> dict[str, str]:
+    import torch
+
+    extra = {"metadata.json": ""}
+    torch.jit.load(str(path), _extra_files=extra)
+    return dict(json.loads(extra["metadata.json"]))
 
 
 def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:

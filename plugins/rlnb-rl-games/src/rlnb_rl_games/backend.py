@@ -87,6 +87,10 @@ class RlGames:
         actor = SacActor(player, agent_cfg, checkpoint, device) if _is_sac(agent_cfg) else Actor(player, agent_cfg)
         return export_module(actor, _Observations(agent_cfg)(env.reset()[0]), folder, formats)
 
+    def input_groups(self, env: Any, agent_cfg: AgentConfig) -> Mapping[str, Sequence[str]]:
+        """Return the observation groups that the input of an exported file joins."""
+        return {"obs": _Observations(agent_cfg).groups}
+
 
 class _Builder:
     """Builds the algorithm for RL-Games' runner, and turns it into one of the ranks."""
@@ -116,14 +120,17 @@ class _Builder:
 class _Observations:
     """Converts Isaac Lab's observation dict to RL-Games' actor input, like Isaac Lab's wrapper."""
 
+    groups: Sequence[str]
+    """Observation groups of the actor, in the order in which they are joined."""
+
     def __init__(self, agent_cfg: AgentConfig) -> None:
         settings: EnvSettings = agent_cfg["params"].get("env", {})
-        self._groups = (settings.get("obs_groups") or {"obs": ["policy"]})["obs"]
+        self.groups = (settings.get("obs_groups") or {"obs": ["policy"]})["obs"]
         self._as_dict = not settings.get("concate_obs_groups", True)
         self._clip = settings.get("clip_observations", math.inf)
 
     def __call__(self, obs: Mapping[str, torch.Tensor]) -> Any:
-        clipped = {name: obs[name].clamp(-self._clip, self._clip) for name in self._groups}
+        clipped = {name: obs[name].clamp(-self._clip, self._clip) for name in self.groups}
         if self._as_dict:
             return clipped
         return next(iter(clipped.values())) if len(clipped) == 1 else torch.cat(list(clipped.values()), dim=-1)

@@ -113,6 +113,15 @@ class RslRl:
         runner.alg.eval_mode()
         return export.write(runner.alg.get_policy(), agent_cfg.clip_actions, folder, formats)
 
+    def input_groups(self, env: Any, agent_cfg: Any) -> Mapping[str, Sequence[str]]:
+        """Return the observation groups that the input ``obs`` of an exported file joins. Pictures have their own."""
+        spaces, groups = env.unwrapped.single_observation_space, agent_cfg.obs_groups
+        groups = groups if isinstance(groups, Mapping) else {}  # Isaac Lab's MISSING
+        role = "student" if agent_cfg.class_name == "DistillationRunner" else "actor"
+        # RSL-RL takes the group of that name if the config does not say, and "policy" if there is none.
+        names = groups.get(role, [role if role in spaces else "policy"])
+        return {"obs": [name for name in names if len(spaces[name].shape) == 1]}
+
 
 class _Policy:
     """A policy that takes Isaac Lab's observation dict."""
