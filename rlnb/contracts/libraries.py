@@ -296,9 +296,9 @@ class Exporting(Backend, Protocol):
 
 
 class Naming(Exporting, Protocol):
-    """An :class:`Exporting` backend whose files read other observation groups than ``policy``.
+    """An :class:`Exporting` backend whose files have an input that joins other observation groups than ``policy``.
 
-    Its files then carry the order of the observations of a manager-based task, as those of any other backend do.
+    With this method, the metadata of the files has the order of these observations in a manager-based task.
     """
 
     def input_groups(self, env: Any, agent_cfg: Any) -> Mapping[str, Sequence[str]]:

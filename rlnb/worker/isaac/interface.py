@@ -56,7 +56,8 @@ def observations_of(env: Any, groups: Sequence[str]) -> list[dict[str, Json]]:
         size = manager.group_obs_dim.get(group)
         if not manager.group_obs_concatenate.get(group) or not isinstance(size, tuple) or len(size) != 1:
             return []
-        cfg = getattr(env.cfg.observations, group)
+        # The manager's copy has the joints that were found, and the history of the group. The env's config has not.
+        cfg = manager.cfg[group] if isinstance(manager.cfg, Mapping) else getattr(manager.cfg, group)
         names, dims = manager.active_terms[group], manager.group_obs_term_dim[group]
         terms = [getattr(cfg, name) for name in names]
         if any(len(dim) != 1 for dim in dims):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlnb import plugins
-from rlnb.contracts.libraries import Backend, Exporting, Policy
+from rlnb.contracts.libraries import Backend, Exporting, Naming, Policy
 from rlnb.errors import RlnbError
 from rlnb.records.export import ExportFile, ExportOptions, values_of
 from rlnb.records.options import options_of
@@ -251,7 +251,7 @@ def export(job_dir: Path) -> None:
             refuse_not_finite_files(paths, observations, name)
             names = callable(getattr(backend, "input_groups", None))
             groups = cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}
-            metadata.attach(paths, env.unwrapped, manifest, options, groups)
+            metadata.attach(paths, isaaclab.task_env(env), manifest, options, groups)
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.records.export import ExportOptions
 from rlnb.spec import Json, Manifest
 from rlnb.version import __version__
 from rlnb.worker.isaac import interface, release
@@ -28,9 +29,8 @@ def attach(
     paths: Mapping[str, Path],
     env: Any,
     manifest: Manifest,
-    checkpoint: str,
+    options: ExportOptions,
     groups: Mapping[str, Sequence[str]],
-    **facts: str,
 ) -> None:
     """Write the metadata into the files of an export.
 
@@ -38,27 +38,21 @@ def attach(
         paths: File by format, or by ``"<agent>/<format>"``.
         env: The task's own env, not wrapped.
         manifest: Manifest of the run.
-        checkpoint: Path of the checkpoint, relative to the run's folder.
+        options: Options of the export.
         groups: Observation groups that each input joins, by name of the input. Any other input is a group of its name.
-        facts: Further texts.
 
     Raises:
-        RlnbError: The output ``actions`` of an ONNX file has not the size of the env's actions. No file is left.
+        RlnbError: The output ``actions`` of an ONNX file has not the size of the env's actions.
     """
-    common = {**_origin(manifest, checkpoint), **_rates(env), **facts}
-    try:
-        for name, path in paths.items():
-            agent, _, form = name.rpartition("/")
-            space = env.action_spaces[agent] if agent else env.single_action_space
-            texts = {**common, "agent": agent} if agent else common
-            if form == "onnx":
-                _to_onnx(path, space, texts, env, groups)
-            elif form == "torchscript":
-                _to_torchscript(path, {**texts, **_numbers(env, space, None, groups)})
-    except RlnbError:
-        for path in paths.values():
-            path.unlink(missing_ok=True)
-        raise
+    common = {**_origin(manifest, options), **_rates(env)}
+    for name, path in paths.items():
+        agent, _, form = name.rpartition("/")
+        space = env.action_spaces[agent] if agent else env.single_action_space
+        texts = {**common, "agent": agent} if agent else common
+        if form == "onnx":
+            _to_onnx(path, space, texts, env, groups)
+        elif form == "torchscript":
+            _to_torchscript(path, {**texts, **_numbers(env, space, None, groups)})
 
 
 def _to_onnx(path: Path, space: Any, common: Mapping[str, str], env: Any, groups: Mapping[str, Sequence[str]]) -> None:
@@ -93,7 +87,7 @@ def _sizes(values: Any) -> dict[str, list[int | str]]:
     return {one.name: [dim.dim_param or dim.dim_value for dim in one.type.tensor_type.shape.dim] for one in values}
 
 
-def _origin(manifest: Manifest, checkpoint: str) -> dict[str, str]:
+def _origin(manifest: Manifest, options: ExportOptions) -> dict[str, str]:
     """Return the texts about the run."""
     return {
         "run_path": manifest.run_id,
@@ -102,7 +96,8 @@ def _origin(manifest: Manifest, checkpoint: str) -> dict[str, str]:
         "task": manifest.task.id,
         "source_sha256": manifest.task.source_sha256 or "",
         "library": manifest.library,
-        "checkpoint": checkpoint,
+        "checkpoint": options.checkpoint,
+        "mode": options.mode,
     }
 
 

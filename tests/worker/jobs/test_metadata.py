@@ -11,8 +11,8 @@ import gymnasium
 import pytest
 
 import rlnb
+from rlnb.records.export import ExportOptions
 from rlnb.spec import Manifest, Task
-from rlnb.worker.isaac.interface import _columns
 from rlnb.worker.jobs import metadata
 from rlnb.worker.jobs.export import export_module
 
@@ -37,7 +37,8 @@ def attached(folder: Path, space: gymnasium.Space[Any], columns: int, *, fixed: 
 
     paths = export_module(Policy(3, columns).eval(), torch.zeros(2, 3), folder, ["torchscript", "onnx"])
     manifest = Manifest(run_id="my-run", created="", task=Task(id="Mine", source_sha256="abc"), library="rsl_rl")
-    metadata.attach(paths, direct_env(space), manifest, "logs/model_1.pt", {"obs": ["policy"]}, mode="play")
+    options = ExportOptions(formats=("onnx",), checkpoint="logs/model_1.pt", mode="play")
+    metadata.attach(paths, direct_env(space), manifest, options, {"obs": ["policy"]})
     return dict(paths)
 
 
@@ -67,12 +68,3 @@ def test_both_files_of_a_direct_task_say_their_run_their_sizes_and_that_the_orde
 def test_logits_that_are_called_actions_are_refused(tmp_path: Path, space: gymnasium.Space[Any], columns: int) -> None:
     with pytest.raises(rlnb.RlnbError, match=f"has {columns} columns, but an action of .*Export actions"):
         attached(tmp_path, space, columns)
-    assert not [*tmp_path.iterdir()]
-
-
-def test_the_columns_of_a_history_are_those_of_its_order() -> None:
-    widths, steps = [2, 1], [3, 3]
-    assert _columns(4, 0, widths, steps, by_time=False) == [[4, 6], [6, 8], [8, 10]]
-    assert _columns(4, 1, widths, steps, by_time=False) == [[10, 11], [11, 12], [12, 13]]
-    assert _columns(4, 0, widths, steps, by_time=True) == [[4, 6], [7, 9], [10, 12]]
-    assert _columns(4, 1, widths, steps, by_time=True) == [[6, 7], [9, 10], [12, 13]]
