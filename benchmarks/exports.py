@@ -47,7 +47,7 @@ class Case:
 
 
 CLIP = {"models.policy.clip_actions": True}
-FREE = {"params.config.clip_actions": False, "params.env.clip_actions": 0.01}
+FREE = {"+params.config.clip_actions": False, "params.env.clip_actions": 0.01}
 TANH = {"params.model.name": "continuous_a2c_tanh"}
 STATE_STD = {"actor.distribution_cfg.class_name": "HeteroscedasticGaussianDistribution"}
 CASES = {
@@ -75,7 +75,7 @@ CASES = {
     "rl_games_sac/squashed": Case(library="rl_games_sac", iterations=8, clips=True),
     "sb3/gaussian": Case(library="sb3"),
     "sb3/squashed": Case(
-        library="sb3", agent={"policy_kwargs.squash_output": True, "use_sde": True}, clips=True, iterations=2
+        library="sb3", agent={"policy_kwargs.squash_output": True, "+use_sde": True}, clips=True, iterations=2
     ),
     "sb3/multi-discrete": Case(library="sb3", task=SHOWCASE, presets=("box_multidiscrete",), agent="generic"),
 }
