@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import struct
 import time
@@ -19,6 +20,7 @@ from rlnb.metrics.columns import Scalar
 from rlnb.metrics.events import TAIL_BYTES, EventReader
 
 TAG = "Train/mean_reward"
+EVENT_FILES = Path(__file__).with_name("event_files")
 STEPS = 10
 MANY_TAGS, MANY_STEPS = 20, 10_000
 READ_BOUND_S = 20.0
@@ -277,3 +279,15 @@ def test_nothing_is_read_beyond_the_end_that_a_file_was_given(tmp_path: Path, wh
     assert not reader.end_at({path.name: ends[3]})
     assert reader.refresh() == 0
     assert reader.behind == 0
+
+
+@pytest.mark.parametrize("package", sorted(path.name for path in EVENT_FILES.iterdir()))
+def test_the_files_of_real_packages_are_read_as_tensorboard_reads_them(package: str) -> None:
+    """``benchmarks/event_files.py --keep`` writes these files anew, with what TensorBoard read from them."""
+    reader = EventReader(EVENT_FILES / package)
+    reader.refresh()
+    ours: dict[str, dict[str, list[list[float]]]] = {}
+    for curve in reader.curves.values():
+        ours.setdefault(curve.folder or ".", {})[curve.tag] = [[step, value] for step, _, value in curve.column]
+    theirs = json.loads((EVENT_FILES / package / "tensorboard.json").read_text())
+    assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True), "compared as text, since nan != nan"
