@@ -18,7 +18,9 @@ HOUSE_WORDS = {
 }
 """The term to use, and the words that it replaces. The patterns are in parts, so that this file keeps its own law."""
 INDEX = re.compile("pypi" + r"\.org|python" + "hosted|anaconda" + r"\.org", re.IGNORECASE)
-NOT_PROSE = re.compile(r"^tests/records/of_0_1_0/|^tests/metrics/event_files/|\.(lock|png|gif)$|^constraints\.txt$|^benchmarks/RESULTS\.md$")
+NOT_PROSE = re.compile(
+    r"^tests/records/of_0_1_0/|^tests/metrics/event_files/|\.(lock|png|gif)$|^constraints\.txt$|^benchmarks/RESULTS\.md$"
+)
 """Recorded data, pins, pictures, and the names of earlier measurements."""
 FROM_AN_INDEX = re.compile(r"pip install (?!.*(--constraint|--editable|-e )).*\brlnb\b")
 
