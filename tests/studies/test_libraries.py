@@ -98,8 +98,8 @@ def test_an_off_policy_library_trains_for_the_frames_of_the_others(
 
 
 def test_evaluations_of_different_modes_are_not_compared(evaluated: list[rlnb.Run]) -> None:
-    of_run = [run.evaluations[-1] for run in evaluated]
-    play, train = (dataclasses.replace(one, mode=mode) for one, mode in zip(of_run, ("play", "train"), strict=True))
+    play = dataclasses.replace(evaluated[0].evaluations[-1], mode="play")
+    train = dataclasses.replace(evaluated[1].evaluations[-1], mode="train")
     runs = {"echo": evaluated, "other": evaluated}
     wanted = r"modes of the evaluations differ: 'play' for echo and 'train' for echo, other\. Use run\.evaluate\(mode="
     with pytest.raises(rlnb.RlnbError, match=wanted):

@@ -27,10 +27,9 @@ def resolve(task: Task, registered: isaaclab.Registered, mode: EnvMode = "train"
     """
     from isaaclab_tasks.utils import resolve_task_config
 
-    play = {}
-    if mode == "play":
+    play = {PLAY: True} if mode == "play" else {}
+    if play:
         release.require_argument(resolve_task_config, PLAY, 'mode="play"')
-        play = {PLAY: True}
     try:
         return resolve_task_config(registered.gym_id, None, overrides=isaaclab.selectors(task), **play)[0]
     except Exception as exc:
