@@ -251,7 +251,7 @@ def export(job_dir: Path) -> None:
             refuse_not_finite_files(paths, observations, name)
             names = callable(getattr(backend, "input_groups", None))
             groups = cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}
-            metadata.attach(paths, isaaclab.task_env(env), manifest, options, groups)
+            metadata.attach(paths, env.unwrapped, manifest, options, groups)
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(

@@ -36,7 +36,7 @@ def attach(
 
     Args:
         paths: File by format, or by ``"<agent>/<format>"``.
-        env: The task's own env, not wrapped.
+        env: The env without gymnasium's wrappers. Joined agents have one action space.
         manifest: Manifest of the run.
         options: Options of the export.
         groups: Observation groups that each input joins, by name of the input. Any other input is a group of its name.
