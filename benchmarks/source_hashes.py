@@ -57,6 +57,10 @@ def cell(version: int, helper: str = "") -> str:
     return CELL.format(version=version, helper=helper)
 
 
+_OPEN: list[Kernel] = []
+"""Kernels that a failed case has left behind."""
+
+
 class Kernel:
     """A real kernel of a notebook."""
 
@@ -68,7 +72,8 @@ class Kernel:
         self._client = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=TIMEOUT_S)
-        self.run("import rlnb")
+        _OPEN.append(self)
+        self.run("import rlnb\n%load_ext rlnb")
 
     def run(self, code: str) -> str:
         """Execute a cell; return its printed output."""
@@ -92,6 +97,8 @@ class Kernel:
         return rlnb.get_run(said.split()[-1]), said
 
     def close(self) -> None:
+        """End the kernel."""
+        _OPEN.remove(self)
         self._client.stop_channels()
         self._manager.shutdown_kernel(now=True)
 
@@ -182,7 +189,7 @@ def with_papermill(root: Path) -> list[str]:
     kernel.task(cell(3))
     first, _ = kernel.train()
     kernel.close()
-    cells = ["import rlnb", f"%%task Hashes\n{cell(3)}", TRAIN_IN_PAPERMILL]
+    cells = ["import rlnb\n%load_ext rlnb", f"%%task Hashes\n{cell(3)}", TRAIN_IN_PAPERMILL]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, root / "batch.ipynb")
@@ -290,6 +297,8 @@ def main() -> None:
                 results[name] = CASES[name](Path(folder))
             except (AssertionError, RuntimeError, KeyError) as exc:
                 results[name] = [f"{type(exc).__name__}: {exc}"]
+            for kernel in [*_OPEN]:
+                kernel.close()
         print(f"{name}: {results[name] or 'right'}", flush=True)
     right = [name for name, found in results.items() if not found]
     if not chosen:
