@@ -103,6 +103,7 @@ class StateCfg(ObservationGroupCfg):
 class DescribedCfg(CartpoleEnvCfg):
     def __post_init__(self):
         super().__post_init__()
+        self.episode_length_s = 0.5
         self.scene.robot.init_state.joint_pos = {"slider_to_cart": 0.1, "cart_to_pole": 0.2}
         policy, action = self.observations.policy, self.actions.joint_effort
         robot = SceneEntityCfg("robot", joint_names=["cart_to_pole", "slider_to_cart"], preserve_order=True)
