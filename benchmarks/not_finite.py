@@ -1,7 +1,7 @@
 """Values that are not finite, planted in checkpoints and envs: no success, no return and no file comes of them.
 
-python benchmarks/not_finite.py                          # the four libraries, and a row in RESULTS.md
-python benchmarks/not_finite.py --library rsl_rl         # one of them, without a row
+python benchmarks/not_finite.py                          # the four libraries
+python benchmarks/not_finite.py --libraries rsl_rl sb3   # some of them
 
 For each library a short training on real Isaac Lab gives sound checkpoints, which are changed with torch. The values of
 the env are planted by the task itself, in one env and one step.
@@ -74,11 +74,11 @@ class Cell:
     error: str
     """The error; empty if there was a result."""
     place: str
-    """Text that the error must have."""
+    """Text that the error must have; a sound policy has no error."""
 
     @property
     def holds(self) -> bool:
-        return self.place in self.error if self.error else False
+        return self.place in self.error if self.kind != "sound" else not self.error
 
 
 def poisoned(checkpoint: Path, kind: str) -> tuple[Path, str]:
@@ -136,6 +136,8 @@ def cells_of(library: str, folder: Path, fault: Path) -> Iterator[Cell]:
         "play": lambda **options: run.play(num_envs=NUM_ENVS, **options),
         "export": run.export,
     }
+    for verb in ("evaluate", "export"):
+        yield Cell(library=library, kind="sound", verb=verb, error=error_of(verbs[verb]), place="")
     before = files_of(run)
     for kind, text in PLACES.items():
         checkpoint, place = sound, text
@@ -149,11 +151,12 @@ def cells_of(library: str, folder: Path, fault: Path) -> Iterator[Cell]:
         for verb, call in verbs.items():
             error = error_of(lambda call=call, checkpoint=checkpoint: call(checkpoint=checkpoint))
             yield Cell(library=library, kind=kind, verb=verb, error=error, place=place)
+        if kind not in SWEPT:
+            fault.unlink(missing_ok=True)
+            continue
         objective = lambda trial, checkpoint=checkpoint: verbs["evaluate"](checkpoint=checkpoint).success_rate  # noqa: E731
         yield Cell(library=library, kind=kind, verb="sweep", error=swept(objective, kind), place="No trial")
         fault.unlink(missing_ok=True)
-        if checkpoint != sound:
-            checkpoint.unlink()
     left = files_of(run) - before
     yield Cell(library=library, kind="all", verb="files", error=f"{len(left)} files", place="0 files")
     yield from of_training(task, library, fault)
@@ -191,6 +194,8 @@ def of_training(task: Any, library: str, fault: Path) -> Iterator[Cell]:
     fault.unlink(missing_ok=True)
 
 
+SWEPT = ("weights", "action", "state")
+"""Kinds of values with which a sweep evaluates the policy."""
 PLACES = {
     "weights": "",
     "normaliser": "",
@@ -203,20 +208,20 @@ PLACES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", choices=LIBRARIES, help="one library, without a row in RESULTS.md")
-    library = parser.parse_args().library
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES, help="names of libraries")
+    libraries = parser.parse_args().libraries
     cells: list[Cell] = []
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     with tempfile.TemporaryDirectory(prefix="rlnb-not-finite-") as name:
         rlnb.options.root, rlnb.options.warm = Path(name) / "runs", True
-        for one in [library] if library else LIBRARIES:
+        for one in libraries:
             for cell in cells_of(one, Path(name), Path(name) / "fault"):
                 cells.append(cell)
                 first = cell.error.partition("\n")[0]
                 print(f"| {cell.library} | {cell.kind} | {cell.verb} | {cell.holds} | {first[:240]} |", flush=True)
     held = sum(cell.holds for cell in cells)
-    if library is None:
-        record("values that are not finite", f"{held} of {len(cells)} cells", "all cells", held == len(cells))
+    what = f"values that are not finite, planted: {', '.join(libraries)}"
+    record(what, f"{held} of {len(cells)} cells", "0 successes, 0 files, the place named", held == len(cells))
 
 
 if __name__ == "__main__":

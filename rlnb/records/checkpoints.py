@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rlnb import plugins
-from rlnb.errors import RlnbError, refuse_other_than_text
+from rlnb.errors import NotFiniteError, RlnbError, RunError, refuse_other_than_text
 from rlnb.metrics.metrics import Metrics
 from rlnb.records import checkpoint_files
 from rlnb.records.layout import RunDir
@@ -80,6 +80,19 @@ class Checkpoints(list[Path]):
     def fault(self, path: Path) -> str:
         """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
         return "" if path in self.far else checkpoint_files.fault_of(path, self._library)
+
+    def none_sound(self) -> str:
+        """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
+        return f"has no checkpoint that can be used. The newest, {self[-1].name}, {self.fault(self[-1])}."
+
+    def other_fix(self, path: Path) -> str:
+        """Return the fix for a checkpoint that cannot be used: a sound one, if there is one."""
+        sound = self.last_sound(before=path) or self.last_sound()
+        return f"Use checkpoint={sound.name!r}." if sound else "Use another file."
+
+    def error_of(self, path: Path) -> type[RunError]:
+        """Return the class of the error about a checkpoint that cannot be used."""
+        return NotFiniteError if self.is_whole(path) else RunError
 
     def exists(self, path: Path) -> bool:
         """Return whether a path is a file, or a folder if that is what the library's checkpoints are."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher
-from rlnb.errors import NotFiniteError, RlnbError, RunError, unknown, whole_number
+from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked, modules
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
@@ -66,8 +66,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
         if (newest := checkpoints.last_sound()) is None:
-            what = f"{record.id} ({record.state}) {none_sound(checkpoints)} Start a new training: rlnb.train(...)"
-            raise _error_of(checkpoints, checkpoints[-1])(what)
+            what = f"{record.id} ({record.state}) {checkpoints.none_sound()} Start a new training: rlnb.train(...)"
+            raise checkpoints.error_of(checkpoints[-1])(what)
         return str(newest.relative_to(record.path))
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
@@ -77,24 +77,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
     if fault := checkpoints.fault(path):
-        raise _error_of(checkpoints, path)(f"{path} {fault}. {other_fix(checkpoints, path)}")
+        raise checkpoints.error_of(path)(f"{path} {fault}. {checkpoints.other_fix(path)}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
-
-
-def _error_of(checkpoints: Checkpoints, path: Path) -> type[RunError]:
-    return NotFiniteError if checkpoints.is_whole(path) else RunError
-
-
-def none_sound(checkpoints: Checkpoints) -> str:
-    """Return a sentence that says why none of a run's checkpoints can be used."""
-    newest = checkpoints[-1]
-    return f"has no checkpoint that can be used. The newest, {newest.name}, {checkpoints.fault(newest)}."
-
-
-def other_fix(checkpoints: Checkpoints, path: Path) -> str:
-    """Return the fix for a checkpoint that cannot be used: a sound one of the run, if it has one."""
-    sound = checkpoints.last_sound(before=path) or checkpoints.last_sound()
-    return f"Use checkpoint={sound.name!r}." if sound else "Use another file."
 
 
 def _stock_fix(record: StockRecord, name: str | Path | None) -> str:

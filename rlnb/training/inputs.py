@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rlnb import plugins
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
 from rlnb.records.config import resolved
-from rlnb.records.facts import none_sound, other_fix
 from rlnb.records.find import run_of
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
@@ -160,7 +159,7 @@ def newest_of(run: Run, subject: str) -> Path:
     checkpoints, state = run.checkpoints, f"{run.id} ({run.state})"
     newest = checkpoints.last_sound()
     if newest is None and checkpoints:
-        raise RlnbError(f"{subject}: {state} {none_sound(checkpoints)} Use another run.")
+        raise RlnbError(f"{subject}: {state} {checkpoints.none_sound()} Use another run.")
     if newest is None:
         raise RlnbError(f"{subject}: {state} has no complete checkpoint yet. Wait for one, or use another run.")
     refuse_far(run.record.folder, newest)
@@ -215,7 +214,7 @@ def _owner(subject: str, file: Path, record: RunRecord | None, *, trust: bool) -
             "Use a run, or a checkpoint in the folder of a run."
         )
     if fault := record.checkpoints.fault(file):
-        raise RlnbError(f"{subject}, {file}, {fault}. {other_fix(record.checkpoints, file)}")
+        raise RlnbError(f"{subject}, {file}, {fault}. {record.checkpoints.other_fix(file)}")
     refuse_another_users(record, trust=trust)
     return record
 

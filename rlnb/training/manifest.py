@@ -15,7 +15,6 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.hooks.registry import package_versions
 from rlnb.records import weights
-from rlnb.records.facts import other_fix
 from rlnb.records.find import run_of
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
@@ -138,7 +137,7 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
         what = f"{path} belongs to {run.id}, trained with {run.library}: its weights do not fit {library}."
         raise RlnbError(f"{what} Use library={run.library!r}.")
     if fault := weights.fault_of(path):
-        fix = other_fix(run.checkpoints, path) if run is not None else "Use another file."
+        fix = run.checkpoints.other_fix(path) if run is not None else "Use another file."
         raise RlnbError(f"init_from: {path} is not finite: {fault}. {fix}")
     return Origin(checkpoint=str(path), parent=str(init_from))
 

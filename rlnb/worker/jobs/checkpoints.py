@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from rlnb.errors import NotFiniteError, RlnbError
 from rlnb.records import weights
 from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
-from rlnb.records.facts import other_fix
 from rlnb.records.find import run_of
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
@@ -92,7 +91,7 @@ def refuse_not_finite(checkpoint: Path) -> None:
     """
     if fault := weights.fault_of(checkpoint):
         run = run_of(checkpoint.absolute())
-        fix = other_fix(run.checkpoints, checkpoint) if run is not None else "Use another file."
+        fix = run.checkpoints.other_fix(checkpoint) if run is not None else "Use another file."
         raise NotFiniteError(f"{checkpoint} is not finite: {fault}. {fix}")
 
 

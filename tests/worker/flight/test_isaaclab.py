@@ -50,3 +50,8 @@ def test_the_error_names_the_reward_term_the_env_and_the_step(folder: Path, libr
     assert flight.iteration == STEP // run.started.horizon
     assert flight.arrays["state/robot.joint_pos"].shape == (flight.arrays["action"].shape[0], 16, 2)
     assert run.progress[0] <= flight.iteration + 1
+    if run.checkpoints:  # the first weights of RSL-RL
+        named = f"The reward term 'bonus' is nan in env {ENV} after env step {STEP}, with the policy of model_0.pt"
+        with pytest.raises(rlnb.RunError, match=named):
+            run.evaluate(16, num_envs=16)
+        assert run.evaluations == []
