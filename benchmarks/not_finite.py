@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def holds(self) -> bool:
-        return self.place in self.error if self.kind != "sound" else not self.error
+        return any(text in self.error for text in self.place.split("|")) if self.kind != "sound" else not self.error
 
 
 def poisoned(checkpoint: Path, kind: str) -> tuple[Path, str]:
@@ -199,7 +199,7 @@ SWEPT = ("weights", "action", "state")
 PLACES = {
     "weights": "",
     "normaliser": "",
-    "action": "action",
+    "action": " of the actions is not finite| action",
     "observation": "The observation 'policy' (index 1) is nan in env",
     "reward": "The reward is nan in env",
     "state": "The state 'cartpole.joint_pos' of 'slider_to_cart' is nan in env",

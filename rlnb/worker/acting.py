@@ -67,7 +67,9 @@ def acting(
         guard = Guard(env, f"the policy of {checkpoint.name}")
 
         def act(observations: Any) -> Any:
-            guard.acted(actions := actor(observations))
+            with guard.acting():
+                actions = actor(observations)
+            guard.acted(actions)
             return actions
 
         yield env, act, actor.reset

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import NotFiniteError
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
+
+
+OF_DISTRIBUTIONS = ("normal expects all elements of std", "found invalid values", "probability tensor contains")
+"""Parts of torch's errors about the parameters of a distribution that are nan."""
 
 
 class Guard:
@@ -44,6 +49,22 @@ class Guard:
             NotFiniteError: A value is nan or infinite.
         """
         self._look({"observation": observations}, "after the reset")
+
+    @contextlib.contextmanager
+    def acting(self) -> Iterator[None]:
+        """Name the policy and the step in an error of torch about a distribution that is not finite.
+
+        Raises:
+            NotFiniteError: A library has sampled from a distribution whose parameters are nan.
+        """
+        try:
+            yield
+        except (ValueError, RuntimeError) as exc:
+            if not any(sign in str(exc) for sign in OF_DISTRIBUTIONS):
+                raise
+            first = str(exc).partition("\n")[0]
+            what = f"The distribution of the actions is not finite in env step {self._steps}, with {self._policy}"
+            raise NotFiniteError(f"{what}: {first}. There is no result.") from exc
 
     def acted(self, actions: Any) -> None:
         """Look at the actions for the next step.

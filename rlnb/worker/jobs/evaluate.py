@@ -118,7 +118,8 @@ def _step(
         while not episodes.complete:
             if film is not None:
                 film.take(raw)
-            actions = tape.keep(obs, policy)
+            with guard.acting():
+                actions = tape.keep(obs, policy)
             guard.acted(actions)
             obs, *outcome, _ = env.step(actions)
             guard.stepped(obs, outcome[0])

@@ -96,3 +96,14 @@ def test_a_nan_in_a_picture_is_found() -> None:
     step.depth[3, 7] = math.nan
     with pytest.raises(NotFiniteError, match=r"The observation 'depth' \(index 7\) is nan in env 3"):
         step.look()
+
+
+def test_an_error_of_a_distribution_names_the_policy_and_the_step() -> None:
+    guard = Guard(Step().env, "the policy of model_3.pt")
+    with (
+        pytest.raises(NotFiniteError, match=r"in env step 0, with the policy of model_3\.pt: normal expects"),
+        guard.acting(),
+    ):
+        torch.normal(torch.zeros(2), torch.full((2,), math.nan))
+    with pytest.raises(ValueError, match="another"), guard.acting():
+        raise ValueError("another")
