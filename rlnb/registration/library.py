@@ -46,6 +46,10 @@ class Library:
     """``"module:function"`` that gives each rank a :class:`rlnb.Role`, called without torch as ``function(world_size,
     agent)``, with the agent config values of the user by dotted path. It returns a list with a role for each rank, or
     raises :class:`rlnb.RlnbError` if there are too few ranks. Empty if all ranks do the same."""
+    sizes: str = ""
+    """``"module:function"`` that finds sizes in an agent config that do not fit each other, called without torch as
+    ``function(values, usual, num_envs)``: the config by dotted path, the same without the values of the user, and the
+    number of envs of a rank. It returns a list of :class:`rlnb.Problem`. Empty if any sizes fit."""
     makes_env: bool = False
     """Whether the backend makes its envs itself, with :meth:`rlnb.backend.TrainContext.make_env`. ``train`` then gets
     None as its env."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rlnb import plugins
@@ -63,7 +64,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
             problems += _check_ovphysx(manifest, card)
     elif library is not None and lookup.agent is not None:
         problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]
-    problems = [*_check_arguments(manifest), *problems]
+    problems = [*_check_arguments(manifest), *problems, *_check_sizes(manifest, lookup)]
     if card is not None:
         problems += overrides.check(manifest.task, card)
     if card is not None or (library is not None and library.default_agent):
@@ -75,6 +76,26 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     for answer in call("rlnb_check", manifest=manifest):
         problems += [answer.problem] if answer.error else answer.value
     return problems
+
+
+@functools.cache
+def _loaded(reference: str) -> Callable[..., Iterable[Problem]]:
+    """Return the function of a plugin."""
+    function: Callable[..., Iterable[Problem]] = plugins.load(reference)
+    return function
+
+
+def _check_sizes(manifest: Manifest, lookup: Lookup) -> Iterator[Problem]:
+    """Find sizes in the agent config with which the library would fail late, or learn nothing."""
+    library, card, agent = lookup.library, lookup.card, lookup.agent
+    if library is None or not library.sizes or card is None or agent is None or agent.error:
+        return
+    resources, num_envs = manifest.resources, manifest.task.num_envs or card.num_envs
+    ranks = resources.nodes * resources.nproc_per_node
+    if all(isinstance(count, int) and count > 0 for count in (num_envs, ranks)) and num_envs >= ranks:
+        usual = {path: field.value for path, field in agent.fields.items()}
+        chosen = {path.removeprefix("+"): value for path, value in manifest.agent.items()}
+        yield from _loaded(library.sizes)({**usual, **chosen}, usual, num_envs // ranks)
 
 
 _EXAMPLES = {

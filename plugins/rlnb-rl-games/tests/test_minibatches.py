@@ -35,7 +35,7 @@ def fitted(
         pytest.param(32, 16384, 1000, 4096, 4000, id="more frames than one minibatch"),
         pytest.param(24, 24576, 5, 4096, 30, id="four minibatches"),
         pytest.param(1, 64, 7, 64, 7, id="a prime number of frames is not split into single frames"),
-        pytest.param(96, 4096, 1, 4096, 1, id="as many minibatches as frames"),
+        pytest.param(96, 4096, 1, 4096, 2, id="two frames, since one has no variance"),
         pytest.param(32, 4096, 96, 64, 3072, id="half of a minibatch"),
     ],
 )
@@ -57,5 +57,5 @@ def test_a_central_value_function_has_its_own_size(caplog: pytest.LogCaptureFixt
     minibatches.fit(params, 64, 8192)
     assert params["config"]["minibatch_size"] == 128
     assert params["config"]["central_value_config"]["minibatch_size"] == 256
-    assert "params.config.central_value_config.minibatch_size=32768 does not divide the batch of 64 envs" in caplog.text
+    assert "params.config.central_value_config.minibatch_size=32768 does not fit the batch of 64 envs" in caplog.text
     assert "using 256 (4 minibatches) instead" in caplog.text

@@ -5,11 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_rl_games.plugin import RL_GAMES, SAC, rlnb_check
+from rlnb_rl_games.plugin import RL_GAMES, SAC
 
 import rlnb
 from rlnb.plugins import agent_config
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 
 
 def value(config: dict[str, Any], path: str) -> Any:
@@ -47,32 +46,3 @@ def test_the_name_of_a_checkpoint_has_its_epoch() -> None:
     match = re.search(RL_GAMES.checkpoint_pattern, "last_cartpole_direct_ep_60_rew__-0.51_.pth")
     assert match is not None
     assert match[1] == "60"
-
-
-@pytest.mark.parametrize(
-    ("size", "num_envs", "ranks", "fix"),
-    [
-        (64, None, 1, None),
-        (100, None, 1, 96),
-        (100, 25, 1, None),
-        (96, None, 2, None),
-        (128, None, 2, 96),
-        (10_000, 1, 1, 24),
-        (16_384, None, 1, None),
-        (100, -5, 1, None),
-    ],
-)
-def test_a_minibatch_size_that_does_not_divide_the_frames_is_refused(
-    size: int, num_envs: int | None, ranks: int, fix: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = "params.config.minibatch_size"
-    values = {"params.config.horizon_length": 24, path: 16_384}
-    agent = AgentCard(fields={name: ConfigField(type="int", value=value) for name, value in values.items()})
-    card = TaskCard(task="Demo", num_envs=16, agents={"rl_games": agent})
-    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
-    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
-    task, resources = rlnb.Task(id="Demo", num_envs=num_envs), rlnb.Resources(nproc_per_node=ranks)
-    manifest = rlnb.Manifest(
-        run_id="r", created="", task=task, library="rl_games", agent={path: size}, resources=resources
-    )
-    assert [problem.fix for problem in rlnb_check(manifest)] == ([f"Use {path}={fix}."] if fix else [])

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rlnb_rl_games.config import CentralValue, Params, Settings
+from rlnb_rl_games.sizes import fitting
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +31,13 @@ def fit(params: Params, num_envs: int, task_num_envs: int) -> None:
     for path, settings in _sized(params):
         horizon = params["config"]["horizon_length"]
         batch, size = horizon * num_envs, settings[SIZE]
-        if batch % size == 0:
+        sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
+        if size == fitting(batch, size, sequence):
             continue
         count = max(1, horizon * task_num_envs // size)
-        sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
-        # The list is empty if the batch is shorter than a sequence; RL-Games refuses that with its own message.
-        sizes = [other for other in range(sequence, batch + 1, sequence) if batch % other == 0] or [batch]
-        settings[SIZE] = max((other for other in sizes if other <= min(size, batch // count)), default=sizes[0])
+        settings[SIZE] = fitting(batch, min(size, batch // count), sequence)
         logger.warning(
-            "%s.%s=%d does not divide the batch of %d envs * %d steps; using %d (%d minibatches) instead",
+            "%s.%s=%d does not fit the batch of %d envs * %d steps; using %d (%d minibatches) instead",
             path,
             SIZE,
             size,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
 
-import rlnb
-from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
+from rlnb import Library, hookimpl
 
 SET = ("num_actors", "multi_gpu", "train_dir", "full_experiment_name", "env_info")
 """Values of ``params.config`` that the backend sets."""
@@ -18,6 +16,7 @@ SIZES = ("minibatch_size", "central_value_config.minibatch_size")
 RL_GAMES = Library(
     name="rl_games",
     backend="rlnb_rl_games.backend:RlGames",
+    sizes="rlnb_rl_games.sizes:problems",
     agent_key="rl_games_cfg_entry_point",
     default_agent="rlnb_rl_games:ppo.yaml",
     distributed=True,
@@ -79,38 +78,3 @@ SAC = dataclasses.replace(
 @hookimpl
 def rlnb_libraries() -> list[Library]:
     return [RL_GAMES, SAC]
-
-
-@hookimpl
-def rlnb_check(manifest: Manifest) -> list[Problem]:
-    """Return a problem for each minibatch size of the user that does not divide the frames of an iteration.
-
-    RL-Games would refuse it later. A default that does not divide them is adapted.
-    """
-    sizes = {f"params.config.{name}" for name in SIZES} & manifest.agent.keys()
-    if manifest.library != RL_GAMES.name or not sizes:
-        return []
-    try:
-        worker = {"python": manifest.python, "asset_root": manifest.asset_root}
-        card = rlnb.task_card(manifest.task, **worker)
-        defaults = rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values
-    except RlnbError:
-        return []  # rlnb reports this error itself
-    horizon = {**defaults, **manifest.agent}.get(f"params.config.{RL_GAMES.horizon_key}")
-    num_envs = manifest.task.num_envs or card.num_envs
-    if not isinstance(horizon, int) or not isinstance(num_envs, int) or min(horizon, num_envs) < 1:
-        return []  # rlnb reports this error itself
-    batch = horizon * num_envs // manifest.resources.world_size
-    # A size equal to the default is not a request: it appears in every dumped config file.
-    requests = {path: manifest.agent[path] for path in sizes if manifest.agent[path] != defaults.get(path)}
-    return list(_odd_sizes(requests, batch))
-
-
-def _odd_sizes(sizes: Mapping[str, object], batch: int) -> Iterator[Problem]:
-    """Find sizes that do not divide a batch, which is a number of frames."""
-    for path, size in sorted(sizes.items()):
-        if isinstance(size, int) and size > 0 and batch % size:
-            smaller = max(n for n in range(1, min(size, batch) + 1) if batch % n == 0)
-            yield Problem(
-                what=f"{path}={size} does not divide the {batch} frames of an iteration.", fix=f"Use {path}={smaller}."
-            )

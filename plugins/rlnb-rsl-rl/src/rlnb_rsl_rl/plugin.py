@@ -4,6 +4,7 @@ from rlnb import Input, Library, hookimpl
 
 RSL_RL = Library(
     name="rsl_rl",
+    sizes="rlnb_rsl_rl.sizes:problems",
     backend="rlnb_rsl_rl.backend:RslRl",
     agent_key="rsl_rl_cfg_entry_point",
     default_agent="rlnb_rsl_rl.agent:ppo",

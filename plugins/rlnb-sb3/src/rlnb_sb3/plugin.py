@@ -4,6 +4,7 @@ from rlnb import Library, hookimpl
 
 SB3 = Library(
     name="sb3",
+    sizes="rlnb_sb3.sizes:problems",
     backend="rlnb_sb3.backend:Sb3",
     agent_key="sb3_cfg_entry_point",
     default_agent="rlnb_sb3:ppo.yaml",

@@ -22,6 +22,7 @@ INTERVAL = "agent.experiment.checkpoint_interval"
 SKRL = Library(
     name="skrl",
     backend="rlnb_skrl.backend:Skrl",
+    sizes="rlnb_skrl.sizes:problems",
     agent_key="skrl_cfg_entry_point",
     default_agent="rlnb_skrl:ppo.yaml",
     distributed=True,

@@ -1,0 +1,101 @@
+"""Sizes in RL-Games' agent config that do not fit each other, or leave nothing to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rlnb import Problem
+from rlnb_rl_games.plugin import SIZES
+
+CONFIG = "params.config."
+HORIZON, SEQUENCE = f"{CONFIG}horizon_length", f"{CONFIG}seq_length"
+SIZES_IN_CONFIG = frozenset(f"{CONFIG}{name}" for name in SIZES)
+POSITIVE = (
+    HORIZON,
+    f"{CONFIG}mini_epochs",
+    f"{CONFIG}minibatch_size",
+    f"{CONFIG}minibatch_size_per_env",
+    f"{CONFIG}central_value_config.mini_epochs",
+    f"{CONFIG}central_value_config.minibatch_size",
+    SEQUENCE,
+    f"{CONFIG}batch_size",
+    f"{CONFIG}num_steps_per_episode",
+    f"{CONFIG}replay_buffer_size",
+)
+"""Numbers that have to be at least 1; those after the sequence are of SAC."""
+USUAL_SEQUENCE = 4
+"""RL-Games' own length of a sequence of a recurrent network."""
+
+
+def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs: int) -> Iterator[Problem]:
+    """Find the sizes that do not fit each other.
+
+    Args:
+        values: The agent config by dotted path.
+        usual: The same without the values that the user has set.
+        num_envs: Number of envs of a rank.
+    """
+    for path, size in (raised := _raised(values, usual)).items():
+        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")
+    values = {**values, **raised}  # further problems are those that these fixes leave
+    horizon = values.get(HORIZON)
+    if not isinstance(horizon, int):
+        return
+    sequence = _sequence(values)
+    fit = horizon if horizon % sequence == 0 else max(1, round(horizon / sequence)) * sequence
+    if fit * num_envs < 2:  # the standard deviation of one advantage is nan
+        fit = 2
+        yield Problem(what="An iteration has 1 frame for each rank, but RL-Games needs 2.", fix=f"Use {HORIZON}={fit}.")
+    elif fit != horizon:
+        what = f"{HORIZON}={horizon} is not a multiple of {SEQUENCE}={sequence}, the steps of a recurrent network."
+        yield Problem(what=what, fix=f"Use {HORIZON}={fit}.")
+    # A size equal to the default is not a request: it appears in every dumped config file.
+    requests = {
+        path: size for path, size in values.items() if path in SIZES_IN_CONFIG - {*raised} and size != usual.get(path)
+    }
+    yield from _odd_sizes(requests, fit * num_envs, sequence)
+
+
+def fitting(batch: int, most: int, sequence: int = 1) -> int:
+    """Return the largest size of a minibatch, or else the smallest one that fits.
+
+    It divides a batch, is made of whole sequences, and has two frames, since RL-Games normalises observations by the
+    variance of a minibatch.
+
+    Args:
+        batch: Frames of an iteration.
+        most: Largest size that is wanted.
+        sequence: Steps of a sequence of a recurrent network; 1 for other networks.
+    """
+    sizes = [size for size in range(sequence, batch + 1, sequence) if batch % size == 0 and size > 1] or [batch]
+    return max((size for size in sizes if size <= most), default=sizes[0])
+
+
+def _odd_sizes(sizes: Mapping[str, object], batch: int, sequence: int) -> Iterator[Problem]:
+    for path, size in sorted(sizes.items()):
+        if not isinstance(size, int) or size == fitting(batch, size, sequence):
+            continue
+        if batch % size:
+            what = f"{path}={size} does not divide the {batch} frames of an iteration."
+        elif size % sequence:
+            what = f"{path}={size} is not a multiple of {SEQUENCE}={sequence}, the steps of a recurrent network."
+        else:
+            what = f"{path}={size} is a minibatch of one frame, which has no variance."
+        yield Problem(what=what, fix=f"Use {path}={fitting(batch, size, sequence)}.")
+
+
+def _sequence(values: Mapping[str, object]) -> int:
+    """Return the steps of a sequence; 1 if the network is not recurrent."""
+    if not any(path.startswith("params.network.rnn") and value is not None for path, value in values.items()):
+        return 1
+    length = values.get(SEQUENCE, USUAL_SEQUENCE)
+    return length if isinstance(length, int) else USUAL_SEQUENCE
+
+
+def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
+    """Return a positive size for each one that is not. The usual one of a minibatch is adapted, if necessary."""
+    return {
+        path: before if isinstance(before := usual.get(path), int) and before > 0 else 2
+        for path in POSITIVE
+        if isinstance(size := values.get(path), int) and size < 1
+    }

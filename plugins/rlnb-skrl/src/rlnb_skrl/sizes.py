@@ -1,0 +1,59 @@
+"""Sizes in skrl's agent config that leave nothing to learn from, so that losses and weights would be nan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rlnb import Problem
+
+ROLLOUTS, EPOCHS, MINIBATCHES = "agent.rollouts", "agent.learning_epochs", "agent.mini_batches"
+BATCH, GRADIENT_STEPS, MEMORY = "agent.batch_size", "agent.gradient_steps", "memory.memory_size"
+POSITIVE = (ROLLOUTS, EPOCHS, MINIBATCHES, BATCH, GRADIENT_STEPS)
+SCALERS = ("agent.observation_preprocessor", "agent.state_preprocessor")
+"""Normalisers that take the variance of each batch, which is nan for a single frame."""
+
+
+def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs: int) -> Iterator[Problem]:
+    """Find the sizes that do not fit each other.
+
+    Args:
+        values: The agent config by dotted path.
+        usual: The same without the values that the user has set.
+        num_envs: Number of envs of a rank.
+    """
+    yield from _low(values, raised := _raised(values, usual))
+    if values.get(MEMORY) == 0:
+        yield Problem(what=f"{MEMORY}=0 is a memory without a frame.", fix=f"Use {MEMORY}=-1.")
+    values = {**values, **raised}  # further problems are those that these fixes leave
+    least = 2 if any(values.get(path) for path in SCALERS) else 1
+    rollouts, minibatches, batch = (values.get(path) for path in (ROLLOUTS, MINIBATCHES, BATCH))
+    if isinstance(rollouts, int) and isinstance(minibatches, int):
+        memory = values.get(MEMORY)
+        frames = num_envs * (memory if isinstance(memory, int) and 0 < memory < rollouts else rollouts)
+        yield from _minibatches(frames, minibatches, least)
+    elif isinstance(batch, int) and batch < least:
+        yield Problem(what=f"{BATCH}={batch} is too small for {SCALERS[0]}.", fix=f"Use {BATCH}={least}, or more.")
+
+
+def _minibatches(frames: int, minibatches: int, least: int) -> Iterator[Problem]:
+    if frames < 2:  # the standard deviation of one advantage is nan
+        yield Problem(what="An iteration has 1 frame for each rank, but skrl needs 2.", fix=f"Use {ROLLOUTS}=2.")
+        frames = 2
+    if frames // minibatches < least:
+        lack = "a frame" if least == 1 else "two frames, whose variance normalises the observations"
+        what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: a rank has {frames} frames."
+        yield Problem(what=what, fix=f"Use {MINIBATCHES}={frames // least}, or more envs.")
+
+
+def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
+    """Return a positive size for each one that is not: the usual one, or 1 for numbers of minibatches."""
+    return {
+        path: before if isinstance(before := usual.get(path), int) and before > 0 and path != MINIBATCHES else 1
+        for path in POSITIVE
+        if isinstance(size := values.get(path), int) and size < 1
+    }
+
+
+def _low(values: Mapping[str, object], raised: Mapping[str, int]) -> Iterator[Problem]:
+    for path, size in raised.items():
+        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")
