@@ -24,6 +24,8 @@ class Curve:
         self.values = values[finite]
         self.lost = int((~finite).sum())
         """Number of values that are not finite."""
+        self.lost_later = int((~finite)[int(finite.argmax()) :].sum()) if finite.any() else 0
+        """Number of them after the first finite value. A statistic of nothing yet is nan before it, and only then."""
 
     def __len__(self) -> int:
         return len(self.values)

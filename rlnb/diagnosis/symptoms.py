@@ -60,6 +60,8 @@ NAMES = (
     "memory grows",
 )
 """Names of all symptoms."""
+LOSSES = ("policy_loss", "value_loss", "critic_loss")
+"""Metrics of which a value that is not finite makes the weights nan."""
 Curves = Mapping[str, Curve]
 """The curves of a training by metric or tag."""
 
@@ -76,12 +78,33 @@ def _judged(curves: Curves, name: str, least: int = LEAST) -> Iterator[Curve]:
 
 
 def _not_finite(curves: Curves) -> Iterator[Symptom]:
-    for name in ("reward", "policy_loss", "value_loss", "critic_loss", "entropy", "action_std"):
-        if name in curves and (lost := curves[name].lost):
+    """Find values that were finite, and losses that never were.
+
+    A policy without a standard deviation, a statistic before the first episode has ended, and a loss before learning
+    begins are nan in sound trainings. Without a finite reward, no loss stays finite.
+    """
+    losses = [curves[name] for name in LOSSES if name in curves]
+    for name in ("reward", *LOSSES, "entropy", "action_std"):
+        if name not in curves:
+            continue
+        curve = curves[name]
+        never = name in LOSSES and curve.lost > 0 and not len(curve)
+        if never and any(map(len, (curves[other] for other in ("reward", "episode_length") if other in curves))):
             yield Symptom(
                 name="values that are not finite",
                 metric=name,
-                what=f"{name} was nan or infinite in {lost} of {lost + len(curves[name])} iterations.",
+                what=f"{name} was nan or infinite in all {curve.lost} iterations, and the policy has learned nothing.",
+                fix="Look at the sizes in the agent config: a minibatch without frames has no mean, and one of a "
+                "single frame no standard deviation. Use fewer minibatches, or more envs.",
+            )
+            return
+        innocent = name == "reward" and losses and not any(loss.lost_later or not len(loss) for loss in losses)
+        lost = curve.lost if never else curve.lost_later
+        if lost and not innocent:
+            yield Symptom(
+                name="values that are not finite",
+                metric=name,
+                what=f"{name} was nan or infinite in {lost} of {curve.lost + len(curve)} iterations.",
                 fix="Look for a division by zero in the task. rlnb.check(task, deep=True) may name it.",
             )
             return

@@ -139,3 +139,50 @@ def test_the_tags_of_each_library_are_known() -> None:
 
 def test_a_critic_loss_that_is_not_finite_is_named() -> None:
     assert "values that are not finite" in names(critic_loss=np.where(T > 0.9, np.inf, 1.0))
+
+
+NAN = np.full(COUNT, np.nan)
+FIRST = np.where(np.arange(COUNT) < 5, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"action_std": NAN},
+        {"action_std": NAN, "entropy": NAN},
+        {"critic_loss": FIRST},
+        {"reward": np.where(np.arange(COUNT) < 5, np.nan, HEALTHY["reward"])},
+        {"reward": np.where(np.arange(COUNT) % 7 == 3, np.nan, HEALTHY["reward"])},
+        {"train/explained_variance": NAN},
+    ],
+    ids=["no std", "no entropy", "no updates yet", "no episode yet", "iterations without an episode", "others"],
+)
+def test_values_that_are_nan_in_a_sound_training_are_no_symptom(changed: dict[str, np.ndarray]) -> None:
+    assert "values that are not finite" not in [symptom.name for symptom in find({**curves(), **of(changed)})]
+
+
+def of(changed: dict[str, np.ndarray]) -> Curves:
+    return {name: Curve(values) for name, values in changed.items()}
+
+
+def test_losses_that_never_were_finite_are_due_to_sizes() -> None:
+    lost = find({**curves(), **of({"policy_loss": NAN, "value_loss": NAN, "action_std": NAN, "entropy": NAN})})
+    (symptom,) = [symptom for symptom in lost if symptom.name == "values that are not finite"]
+    assert symptom.what.startswith("policy_loss was nan or infinite in all 200 iterations")
+    assert "sizes in the agent config" in symptom.fix
+    assert "division" not in symptom.fix
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"policy_loss": np.where(T > 0.5, np.nan, 1.0)},
+        {"action_std": np.where(T > 0.5, np.nan, 1.0)},
+        {"reward": np.where(T > 0.5, np.inf, 1.0), "value_loss": np.where(T > 0.5, np.nan, 1.0)},
+        {"reward": NAN, "value_loss": NAN, "policy_loss": NAN},
+    ],
+    ids=["weights", "std", "reward", "from the begin"],
+)
+def test_values_that_become_nan_are_named(changed: dict[str, np.ndarray]) -> None:
+    without = {name: curve for name, curve in curves().items() if name != "episode_length"}
+    assert "values that are not finite" in [symptom.name for symptom in find({**without, **of(changed)})]

@@ -111,8 +111,12 @@ class JaxRecorder(Recorder):
         return [mirror]
 
     def entropy(self, part: Part) -> float | None:
-        """Return the entropy of the last actions; None if the policy has no entropy."""
-        return None if self._stddev is None else float(part.policy.get_entropy(self._stddev, role="policy").mean())
+        """Return the entropy of the last actions; None if the policy has none that follows from the deviation."""
+        return (
+            None
+            if self._stddev is None or not self.has_std(part)
+            else float(part.policy.get_entropy(self._stddev, role="policy").mean())
+        )
 
     def _current(self) -> dict[str, Any]:
         """Return the agent's modules by name. Each step replaces an optimiser, but skrl's own dict keeps the first."""

@@ -125,6 +125,10 @@ class Recorder:
             return None
         return float(part.policy.get_entropy(role="policy").mean().detach())
 
+    def has_std(self, part: Part) -> bool:
+        """Return whether the actions have a standard deviation, which those of a discrete policy have not."""
+        return not any("Categorical" in base.__name__ for base in type(part.policy).__mro__)
+
     def start_at(self, timestep: int) -> None:
         """Make the agent count from a timestep, although the trainer counts from 0."""
 
@@ -162,6 +166,8 @@ class Recorder:
             entropy = self.entropy(part)
             if entropy is not None:
                 data[part.tag("Policy / Entropy")] = [entropy]
+            if not self.has_std(part):
+                data.pop(part.tag("Policy / Standard deviation"), None)  # skrl logs nan
         data.update({tag: [value] for tag, value in self.values().items()})
         data.update(means_over(self._parts, data))
         self._write(timestep=timestep, timesteps=timesteps)
