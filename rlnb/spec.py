@@ -33,7 +33,7 @@ METRICS: Mapping[str, str] = types.MappingProxyType(
     {
         "reward": "mean undiscounted return of finished episodes",
         "episode_length": "mean length of finished episodes, in env steps",
-        "success_rate": "share of finished episodes that succeeded, 0 to 1",
+        "success_rate": "share of the last 100 whole episodes that succeeded, 0 to 1",
         "policy_loss": "policy (surrogate) loss",
         "value_loss": "value function loss",
         "entropy": "policy entropy, in nats",

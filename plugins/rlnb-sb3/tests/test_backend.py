@@ -89,12 +89,20 @@ def test_an_agent_without_a_normaliser_refuses_a_checkpoint_with_one(
         plain.restore(checkpoint, trust=False)
 
 
-def test_the_env_logs_when_an_episode_ends(backend: ModuleType) -> None:
-    import numpy as np
+def test_what_the_env_logs_in_each_step_is_in_the_mean_of_the_iteration(backend: ModuleType) -> None:
+    import gymnasium
+    import torch
+
+    class Env(gymnasium.Env):  # type: ignore[type-arg]
+        logs = iter([{"log": {"Kinds/height": torch.tensor(0.5)}}, {}])
+
+        def step(self, action: Any) -> Any:
+            return {}, 0.0, False, False, next(self.logs)
 
     rows: list[tuple[str, float]] = []
-    logger = SimpleNamespace(record_mean=lambda name, value: rows.append((name, value)))
-    env = SimpleNamespace(unwrapped=SimpleNamespace(extras={"log": {"Metrics/success_rate": 0.5}}))
-    for dones in (np.array([False, False]), np.array([True, False])):
-        assert backend._log_env({"self": SimpleNamespace(logger=logger), "env": env, "dones": dones}, {}) is True
-    assert rows == [("Metrics/success_rate", 0.5)]
+    logged = backend._Logged(Env())
+    for _ in range(2):
+        logged.step(None)
+        logger = SimpleNamespace(record_mean=lambda name, value: rows.append((name, value)))
+        assert logged.to_agent({"self": SimpleNamespace(logger=logger)}, {}) is True
+    assert rows == [("Kinds/height", 0.5)]

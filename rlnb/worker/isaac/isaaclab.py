@@ -330,9 +330,9 @@ def around_reset(env: Any, context: Callable[[Any], contextlib.AbstractContextMa
     raw = task_env(env)
     reset = release.required(raw, "_reset_idx", EVALUATION)
 
-    def wrapped(env_ids: Any) -> Any:
+    def wrapped(env_ids: Any = None, *others: Any, **options: Any) -> Any:
         with context(env_ids):
-            return reset(env_ids)
+            return reset(env_ids, *others, **options)
 
     raw._reset_idx = wrapped
 

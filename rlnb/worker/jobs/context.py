@@ -275,6 +275,10 @@ class Context:
         """Return the learning iteration of an env step of this job; None before the training has started."""
         return self._first_iteration + step // self._horizon if self._horizon > 0 else None
 
+    def ends_iteration(self, steps: int) -> bool | None:
+        """Return whether an iteration ends with a number of env steps; None before the training has started."""
+        return steps % self._horizon == 0 if self._horizon > 0 else None
+
     def iteration_finished(self, save: Callable[[], object]) -> None:
         """Save and end the training if it was told to stop. Rank 0 decides; the agents end the other ranks."""
         now = time.monotonic()

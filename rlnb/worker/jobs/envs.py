@@ -15,6 +15,7 @@ from rlnb.errors import RlnbError
 from rlnb.registration.library import Library
 from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.assets import root as assets
+from rlnb.worker.isaac import task_log
 from rlnb.worker.isaac.env import configured, environment
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
@@ -137,6 +138,7 @@ class Envs:
         from rlnb.worker.cameras.live import View
         from rlnb.worker.flight.recorder import recording
         from rlnb.worker.isaac import isaaclab
+        from rlnb.worker.isaac.recent import RecentSuccess
         from rlnb.worker.isaac.shortages import Shortages
 
         job, ctx = self._job, self._ctx
@@ -147,6 +149,8 @@ class Envs:
             View(env, job.run).attach()
         if ctx.origin.checkpoint is not None:
             spread_episodes(env, ctx.seed)
+        registered = isaaclab.register(job.manifest.task, job.module)
+        RecentSuccess(env, registered, ctx.ends_iteration).attach()
         self.observations = ranks.watch_reset(env)
         self.recorders.enter_context(_filming(env, job, ctx))
         self.recorders.enter_context(recording(env, job.folder.flight(ctx.rank), ctx.iteration_of))
@@ -173,6 +177,7 @@ def _opened(job: OpenJob, library: Library, choice: EnvFactory) -> tuple[Any, An
             deterministic=manifest.deterministic,
         )
     )
+    task_log.attach(env)
 
     def close() -> None:
         vars(env).pop("close", None)  # the env's own method, which the stack calls

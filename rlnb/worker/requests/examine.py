@@ -18,6 +18,6 @@ def examine(request: Examine) -> Examination:
         with torch.inference_mode():
             for _ in range(request.steps):
                 with endless.ends():
-                    obs, *outcome, _info = env.step(act(obs))
-                sanity.after_step(obs, *joint(*outcome))
+                    obs, *outcome, extras = env.step(act(obs))
+                sanity.after_step(obs, *joint(*outcome), extras=extras)
         return Examination(findings=tuple(sanity.findings()))

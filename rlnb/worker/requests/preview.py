@@ -79,8 +79,8 @@ def _steps(
     with torch.inference_mode():
         for step in range(1, count + 1):
             with endless.ends():
-                obs, *outcome, _ = env.step(act(obs))
-            sanity.after_step(obs, *(ends := joint(*outcome)))
+                obs, *outcome, extras = env.step(act(obs))
+            sanity.after_step(obs, *(ends := joint(*outcome)), extras=extras)
             policy_reset(ends[1] | ends[2])
             yield step
 
@@ -106,9 +106,9 @@ def begin(env: Any, raw: Any, seed: int, held_mib: Callable[[], float] = float) 
         held_mib: Returns the memory that the caller keeps, in MiB.
     """
     with endless.ends():
-        observations, _ = env.reset(seed=seed)
+        observations, extras = env.reset(seed=seed)
     sanity = Sanity(raw, held_mib)
-    sanity.after_reset(observations)
+    sanity.after_reset(observations, extras)
     return observations, sanity
 
 

@@ -12,6 +12,7 @@ import psutil
 from rlnb.records.shortage import Shortage
 from rlnb.tasks.requests import TaskFinding
 from rlnb.worker.isaac import isaaclab, shortages
+from rlnb.worker.isaac.task_log import FIX, TaskLog
 
 if TYPE_CHECKING:
     import torch
@@ -70,9 +71,11 @@ class Sanity:
     _distance: float = 0.0
     _memory_mib: list[float] = field(default_factory=list)
     _shortages: dict[str, Shortage] = field(default_factory=dict)
+    _log: TaskLog = field(default_factory=TaskLog)
 
-    def after_reset(self, observations: Any) -> None:
-        """Look at the first observations."""
+    def after_reset(self, observations: Any, extras: Any = None) -> None:
+        """Look at the first observations, and at what the env has logged."""
+        self._log.extras(extras)
         if not isinstance(observations, Mapping):
             self._refuse("What the env observes", observations, 'a dict of tensors, such as {"policy": tensor}')
             return
@@ -83,7 +86,15 @@ class Sanity:
         self._observe(observations, 0)
         self._state = isaaclab.positions(self.env)
 
-    def after_step(self, observations: Any, reward: torch.Tensor, terminated: torch.Tensor, cut: torch.Tensor) -> None:
+    def after_step(
+        self,
+        observations: Any,
+        reward: torch.Tensor,
+        terminated: torch.Tensor,
+        cut: torch.Tensor,
+        *,
+        extras: Any = None,
+    ) -> None:
         """Look at what a step has returned.
 
         Args:
@@ -91,7 +102,9 @@ class Sanity:
             reward: Shape (num_envs,), float.
             terminated: Shape (num_envs,), bool.
             cut: Whether the time is up. Shape (num_envs,), bool.
+            extras: What else the env has returned, with what it logs.
         """
+        self._log.extras(extras)
         if not _is_tensor(reward):
             self._refuse("The reward", reward, "a tensor")
             return
@@ -114,7 +127,8 @@ class Sanity:
         """Return the mistakes, the certain ones first."""
         lost = [TaskFinding(level="warning", what=each.what, fix=each.fix) for each in self._shortages.values()]
         returned = [*self._shapes.values(), *self._of_values(), *self._of_rewards(), *self._of_ends()]
-        found = [*returned, *lost, *self._of_memory()]
+        unlogged = [TaskFinding(level="warning", what=what, fix=FIX) for what in self._log.faults.values()]
+        found = [*returned, *lost, *unlogged, *self._of_memory()]
         return sorted(found, key=lambda finding: finding.level == "note")
 
     def _refuse(self, label: str, value: Any, expected: str) -> None:

@@ -62,7 +62,8 @@ def findings(env: Env, steps: int = 30, **changed: Any) -> list[TaskFinding]:
         reward = torch.rand(NUM_ENVS, generator=generator)
         reward = changed["reward"](step, reward) if "reward" in changed else reward
         ended = changed["ended"](step) if "ended" in changed else none
-        sanity.after_step(observe(step), reward, ended, changed["cut"](step) if "cut" in changed else none)
+        cut = changed["cut"](step) if "cut" in changed else none
+        sanity.after_step(observe(step), reward, ended, cut, extras=changed.get("extras"))
     return sanity.findings()
 
 
@@ -218,3 +219,9 @@ def test_contacts_that_the_solver_drops_are_a_finding() -> None:
         "The physics solver dropped constraints in 1 of 4 envs, because an env needed at least 14"
     )
     assert "sim.physics.solver_cfg.njmax" in finding.fix
+
+
+def test_what_no_curve_can_show_is_named_once() -> None:
+    (found,) = findings(Env(), extras={"log": {"state": "falling", "height": 1, "speeds": torch.rand(NUM_ENVS)}})
+    assert found.what == 'extras["log"]["state"] is of the type str, not a number, so no curve shows it.'
+    assert found.fix.startswith("Log numbers")

@@ -18,13 +18,22 @@ from rlnb_rl_games import weights as checkpoints
 class Observer(IsaacAlgoObserver):
     """Isaac Lab's observer, with frames as the x axis of all scalars."""
 
+    ep_infos: list[dict[str, torch.Tensor]]
+
     def process_infos(self, infos: Any, done_indices: Any) -> None:
         """Collect the env's log on the rank that writes it; on other ranks it would only pile up in memory."""
         if self.algo.writer is not None:
             super().process_infos(infos, done_indices)
 
     def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
-        """Log episode terms over frames; RL-Games logs them over epochs, and everything else over frames."""
+        """Log what the env has logged over frames; RL-Games logs it over epochs, and everything else over frames.
+
+        RL-Games takes the names of the first step, and fails if a later step has logged less.
+        """
+        steps = self.ep_infos
+        names = dict.fromkeys(name for step in steps for name in step)
+        logged = {name: [step[name].to(self.algo.device) for step in steps if name in step] for name in names}
+        self.ep_infos = [{name: torch.stack(values).mean() for name, values in logged.items()}] if names else []
         super().after_print_stats(frame, frame, total_time)
         for tag, value in self.algo.values().items():
             self.writer.add_scalar(tag, value, frame)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import torch
 from isaaclab.utils.io import dump_yaml
@@ -31,7 +32,8 @@ class Sb3:
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with PPO; resume if a checkpoint is given."""
         dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), {**agent_cfg, "seed": ctx.seed})
-        agent = _agent(env, {**agent_cfg, "seed": ctx.seed}, ctx.device)
+        logged = _Logged(env)
+        agent = _agent(logged, {**agent_cfg, "seed": ctx.seed}, ctx.device)
         frames = agent.n_steps * agent.n_envs
         iterations = ctx.max_iterations or max(1, int(agent_cfg["n_timesteps"]) // frames)
         agent.ctx, agent.last = ctx, iterations
@@ -43,7 +45,7 @@ class Sb3:
         first = agent.num_timesteps // frames
         ctx.started(horizon=agent.n_steps, frames_per_step=1.0, max_iterations=iterations, first_iteration=first)
         # The third argument, SB3's log interval, turns SB3's logging off, because the agent logs by itself.
-        agent.learn(max(0, iterations - first) * frames, _log_env, iterations + 1, reset_num_timesteps=False)
+        agent.learn(max(0, iterations - first) * frames, logged.to_agent, iterations + 1, reset_num_timesteps=False)
         agent.logger.close()
         return [agent.policy]
 
@@ -117,8 +119,19 @@ class _Ppo(PPO):
         return {"obs": vars(n.obs_rms), "return": vars(n.ret_rms)} if (n := self.get_vec_normalize_env()) else {}
 
 
-def _log_env(local: dict[str, Any], _: Any) -> bool:
-    """Log the env's own values of ended episodes, which the wrapper leaves out. SB3 calls this after each step."""
-    for name, value in local["env"].unwrapped.extras.get("log", {}).items() if local["dones"].any() else ():
-        local["self"].logger.record_mean(name, float(value))
-    return True
+class _Logged(gymnasium.Wrapper):  # type: ignore[type-arg]
+    """An env that keeps what it has logged in its last step, which Isaac Lab's wrapper leaves out."""
+
+    log: Mapping[str, torch.Tensor] = {}
+
+    def step(self, action: torch.Tensor) -> Any:
+        """Step the env."""
+        outcome = self.env.step(action)
+        self.log = outcome[-1].get("log", {})
+        return outcome
+
+    def to_agent(self, local: dict[str, Any], _: Any) -> bool:
+        """Add the values to those of the iteration, whose means SB3 logs. SB3 calls this after each step."""
+        for name, value in self.log.items():
+            local["self"].logger.record_mean(name, float(value))
+        return True

@@ -166,6 +166,7 @@ class Skrl:
             off_policy.set_memory_size(agent_cfg, env.unwrapped.num_envs)
         agent_cfg["seed"] = seed
         agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
+        agent_cfg["trainer"].setdefault("environment_info", "log")  # where Isaac Lab's envs log
         return self.runner(env, agent_cfg, device, seed)
 
     def _recorder(self, agent_cfg: Any) -> type[Recorder]:
