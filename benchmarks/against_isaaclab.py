@@ -28,7 +28,8 @@ from pathlib import Path
 from results import record
 
 import rlnb
-from rlnb.metrics.events import EventReader, Scalar
+from rlnb.metrics.columns import Scalar
+from rlnb.metrics.events import EventReader
 
 SEED = 7
 SKIPPED = 3
