@@ -12,7 +12,7 @@ import pytest
 GROWN = """
 import gc, json, psutil
 from rlnb.curves.memory import give_back
-from rlnb.metrics.events import Column
+from rlnb.metrics.columns import Column
 
 process = psutil.Process()
 sizes = [process.memory_info().rss]
