@@ -108,7 +108,7 @@ def _read(archive: zipfile.ZipFile, name: str, limit_bytes: int | None = files.L
 def _numbers(tensor: Tensor, data: bytes, order: str) -> np.ndarray:
     import numpy as np
 
-    storage = np.frombuffer(data, dtype=np.dtype(DTYPES[tensor.storage.kind]).newbyteorder(order))
+    storage = np.frombuffer(data, dtype=np.dtype(f"{order}{DTYPES[tensor.storage.kind]}"))
     if tensor.storage.kind == BFLOAT16:
         storage = (storage.astype(np.uint32) << 16).view(np.float32)
     lengths, strides = tensor.shape, tensor.strides
