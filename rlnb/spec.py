@@ -168,6 +168,9 @@ class Manifest:
     """Rules of the training's alerts, see :func:`rlnb.train`."""
     tags: tuple[str, ...] = ()
     """Tags by which the run can be found."""
+    like: str | None = None
+    """Id of the run that this one repeats (``rlnb.train(like=run)``); None if it repeats none. The folder ``like`` has
+    copies of that run's records."""
     schema: int = SCHEMA
     """Version of the layout of the manifest's JSON."""
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.records.facts import RunFacts, checkpoint_of, task_of
+from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.find import find_one
 from rlnb.records.options import env_mode
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
+from rlnb.records.trained import task_of
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.spec import EnvMode, Task
@@ -64,7 +65,7 @@ def subject(
         if isinstance(subject, RunFacts):
             refuse_another_users(subject.record, trust=trust)
     return Subject(
-        task=task_of(task) if isinstance(task, RunFacts) else as_task(task),
+        task=task_of(task.record) if isinstance(task, RunFacts) else as_task(task),
         policy=acting(run, checkpoint, trust),
         mode=env_mode(mode, "train" if run is None else "play"),
         python=python or (run.manifest.python if run else None),

@@ -16,7 +16,7 @@ from rlnb.cli.assets import assets_app
 from rlnb.cli.goodput import goodput
 from rlnb.cli.plugins import plugins_app
 from rlnb.cli.runs import runs_app
-from rlnb.cli.training import resume, script, show, train
+from rlnb.cli.training import rerun, resume, script, show, train
 from rlnb.errors import RlnbError
 
 app = typer.Typer(
@@ -59,6 +59,7 @@ def main(
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(script)
 app.command()(resume)
+app.command()(rerun)
 app.command()(show)
 
 

@@ -1,4 +1,4 @@
-"""``rlnb train``, ``script``, ``resume`` and ``show``: trainings from the command line, local or on a cluster."""
+"""``rlnb train``, ``script``, ``resume``, ``rerun`` and ``show``: trainings, local or on a cluster."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, texts, value, values
 from rlnb.errors import RlnbError
+from rlnb.records.repetition import rows as repetition_rows
 from rlnb.spec import ENDED, Json
 from rlnb.training.request import TrainRequest
 
@@ -176,6 +177,27 @@ def resume(
     _wait_or_detach(record, wait)
 
 
+def rerun(
+    run: RunId,
+    seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
+    max_iterations: Annotated[int | None, typer.Option(help="Another number of learning iterations.")] = None,
+    launcher: Where = None,
+    launcher_set: WhereSet = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the new run. Repeatable.")] = None,
+    trust: Trust = False,
+    wait: Wait = True,
+) -> None:
+    """Train a run again as a new run, with the code, the config and the seed in its folder."""
+    import rlnb
+    from rlnb.simulation import simulator
+
+    (settings,) = values(launcher_set=launcher_set)
+    given = {"seed": seed, "max_iterations": max_iterations, "launcher": _launcher(launcher, settings)}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    simulator.keep_none()
+    _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
+
+
 def _wait_or_detach(run: Run, wait: bool) -> None:
     if not wait:
         screen.say(run.id)
@@ -211,6 +233,7 @@ def show_run(run: Run) -> None:
         ("error", result.error if result else ""),
         *[(restart.count, restart.cause) for restart in run.restarts],
         *[(f"{part}, resumed", report) for part, report in (run.started.losses if run.started else {}).items()],
+        *repetition_rows(run.record),
         ("iteration", f"{iteration} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),

@@ -22,7 +22,7 @@ Way: TypeAlias = Literal["grow", "whole", "once", "list"]
 """How a file travels: by what is added to it, as a whole whenever it changes, once, or only by name and size."""
 MOST_BYTES = 1 << 26
 """Largest file that travels by itself, in bytes, unless it is a record of a job."""
-STAYS = frozenset({"source", "inputs", "notes", "manifest.json", remote.REMOTE, "init"})
+STAYS = frozenset({"source", "inputs", "like", "notes", "manifest.json", remote.REMOTE, "init"})
 """Folders and files of a run that only one of the two machines reads, by their first name."""
 DIGEST_BYTES = 4096
 """Bytes at the end of a growing file by which the two machines compare their copies."""

@@ -24,13 +24,19 @@ def resolved(folder: RunDir) -> dict[str, Json]:
     Lists are not flattened. Empty if the run has not dumped its configs yet.
     """
     values: dict[str, Json] = {}
-    dumps = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
-    for part in ("env", "agent"):
-        for path in [path for path in dumps if path.name == f"{part}.yaml"][:1]:
-            with contextlib.suppress(OSError):  # the file was deleted since the glob
-                stat = path.stat()
-                values.update(_values(part, path, stat.st_mtime_ns, stat.st_size))
+    for path in dumps_of(folder):
+        with contextlib.suppress(OSError):  # the file was deleted since it was found
+            stat = path.stat()
+            values.update(_values(path.stem, path, stat.st_mtime_ns, stat.st_size))
     return values
+
+
+def dumps_of(folder: RunDir) -> Iterator[Path]:
+    """Yield the files with the resolved configs of a run, that of the env first, as far as they exist."""
+    paths = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
+    own = [path for path in paths if not path.is_relative_to(folder.like.path)]
+    for name in _DUMPS:
+        yield from [path for path in own if path.name == name][:1]
 
 
 @functools.lru_cache(maxsize=64)

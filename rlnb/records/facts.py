@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.refusals import refusals_of
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord
+from rlnb.records.trained import trained_task
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
@@ -338,6 +338,10 @@ class RunFacts:
             return ()
         return tuple(map(str, refusals_of(job.folder)))
 
+    def trained_task(self, *, trust: bool = False) -> Task:
+        """Return the task as it was trained, with the copy of its module in the run's folder; see :func:`rlnb.task`."""
+        return trained_task(self._record, trust=trust)
+
     def logs(self, lines: int = 40, *, job: int | None = None) -> str:
         """Return the end of a job's log.
 
@@ -385,9 +389,3 @@ class RunFacts:
 def tags_of(record: RunRecord) -> Tags:
     """Return a run's tags."""
     return Tags(record.folder.notes, record.manifest.tags)
-
-
-def task_of(run: RunFacts) -> Task:
-    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
-    task, folder = run.manifest.task, run.record.folder
-    return dataclasses.replace(task, source=str(folder.source / Path(task.source).name)) if task.source else task

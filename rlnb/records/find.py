@@ -62,10 +62,17 @@ def run_of(path: Path) -> RunRecord | None:
 def find_one(root: Root, id: str) -> RunRecord:
     """Return a run by its id, by a unique part of its id, or by its folder.
 
+    A folder that is not there any more may have been moved: into the working folder, into the folder of runs, or it is
+    the working folder itself.
+
     Raises:
         NotFoundError: No run matches, or several do.
     """
-    folder = Path(id).absolute()
+    folder, here = Path(id).absolute(), Path.cwd()
+    if id != folder.name:
+        moved = [here, here / folder.name] if here.name == folder.name else [here / folder.name]
+        folder = next((path for path in (folder, *moved) if files.there(path)), folder)
+        id = id if files.there(folder) else folder.name
     if files.there(folder) and (record := next((record for record in find(folder) if record.path == folder), None)):
         return record
     records = {record.id: record for record in find(root.path)}

@@ -2,7 +2,7 @@
 
 ::
 
-    <root>/runs/<id>/manifest.json  source/  inputs/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
+    <root>/runs/<id>/manifest.json  source/  inputs/  like/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
     <root>/tasks/  cards/  sweeps/  simulators/<id>/jobs/0-simulator/
 
 Standard library only: the node agent imports this.
@@ -62,6 +62,11 @@ class RunDir:
     def input_run(self, name: str) -> RunDir:
         """Manifest and source of the run that a policy comes from; other inputs have none."""
         return RunDir(self.inputs / name / "run")
+
+    @property
+    def like(self) -> RunDir:
+        """Copies of the records of the run that this one repeats."""
+        return RunDir(self.path / "like")
 
     @property
     def logs(self) -> Path:
@@ -131,11 +136,8 @@ class RunDir:
         matches = self.logs.glob(glob) if folders else _matches(self.logs, glob)
         is_kind = Path.is_dir if folders else Path.is_file
         paths = {path for path in matches if not path.name.startswith(".") and is_kind(path)}
-        numbered = []
-        for path in paths.union(further):
-            match = re.search(pattern, path.name)
-            numbered.append((int(match.group(1)) if match else -1, path))
-        return [path for _, path in sorted(numbered)]
+        numbers = {path: re.search(pattern, path.name) for path in paths.union(further)}
+        return sorted(numbers, key=lambda path: (int(match[1]) if (match := numbers[path]) else -1, path))
 
     @property
     def jobs_folder(self) -> Path:

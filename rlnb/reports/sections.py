@@ -6,7 +6,7 @@ import base64
 import html
 import io
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,10 @@ from rlnb.curves import figure
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import duration, table
 from rlnb.errors import RlnbError
+from rlnb.records.repetition import rows as repetition_rows
+from rlnb.records.repetition import versions_of
+from rlnb.records.stock_record import StockRecord
 from rlnb.storage import files
-from rlnb.tasks.agent_config import choice_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -86,6 +88,7 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
         yield "recorded" if flight.kind == "alert" else "not finite", flight.what
     for alert in run.alerts:
         yield "alert", f"{alert.what} (iteration {alert.iteration})" if alert.iteration is not None else alert.what
+    yield from repetition_rows(run.record)
     yield "diagnosis", diagnose(run).line or "-"
     yield "tags", ", ".join(run.tags) or "-"
     yield "notes", "; ".join(note.text for note in run.notes) or "-"
@@ -280,7 +283,8 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
     if started and started.communication:
         yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
     if manifest.task.source:
-        yield "task module", f"{manifest.task.source} (sha256 {manifest.task.source_sha256})"
+        copy = run.record.folder.source / Path(manifest.task.source).name
+        yield "task module", f"{copy} (sha256 {manifest.task.source_sha256}), a copy of {manifest.task.source}"
     for name, digest in {**manifest.task.files, **(started.sources if started else {})}.items():
         yield name, f"sha256 {digest}"
     yield "asset root", (started.asset_root if started else "") or manifest.asset_root or "-"
@@ -289,46 +293,24 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
 
 
 def reproduce(runs: Sequence[RunFacts]) -> str:
-    """Return the Python lines that start the same runs again."""
-    return "".join(f"<pre>{html.escape(_lines(run))}</pre>" for run in runs)
+    """Return a cell for each run that trains it again."""
+    return "".join(f"<pre>{html.escape(_cell(run))}</pre>" for run in runs)
 
 
-def _lines(run: RunFacts) -> str:
-    manifest, task = run.manifest, run.manifest.task
-    if manifest.script:
-        script, *args = manifest.script
-        ranks = {"nproc_per_node": manifest.resources.nproc_per_node}
-        return f"import rlnb\nrun = rlnb.train(script={script!r}, args={args!r}{_arguments(ranks)})"
-    selectors = {
-        "num_envs": task.num_envs,
-        "overrides": dict(task.overrides) or None,
-        "presets": list(task.presets) or None,
-        "physics": task.physics,
-        "renderer": task.renderer,
-        "launcher_args": dict(task.launcher_args) or None,
-        "imports": list(task.imports) or None,
-        "success": task.success,
-    }
-    training = {
-        "library": manifest.library,
-        "max_iterations": _iterations(run),
-        "max_frames": manifest.max_frames if run.started is None else None,  # the iterations hold them
-        "seed": manifest.seed,
-        "deterministic": manifest.deterministic or None,
-        "agent": choice_of(manifest).argument,
-        "device": manifest.resources.device,
-        "nproc_per_node": manifest.resources.nproc_per_node,
-        "asset_root": manifest.asset_root,
-        "keep": manifest.keep,
-        "film_every": manifest.film_every,
-        "alerts": list(manifest.alerts) or None,
-        "init_from": manifest.parent,
-        "inputs": dict(manifest.inputs) or None,
-    }
-    source = f"# The task's module at that time: {run.path / 'source'}\n" if task.source else ""
-    calls = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(training)})"
-    return f"import rlnb\n{source}{calls}"
-
-
-def _arguments(values: Mapping[str, Json]) -> str:
-    return "".join(f", {name}={value!r}" for name, value in values.items() if value is not None)
+def _cell(run: RunFacts) -> str:
+    """Return Python lines that repeat a run from the code, the config and the seed in its folder."""
+    manifest = run.manifest
+    digest, name = manifest.task.source_sha256, "script" if manifest.script else "task's module"
+    contents = [f"the {name} (sha256 {digest[:12]})"] if digest else []
+    if isinstance(run.record, StockRecord):
+        return f"# {run.path} was written by stock Isaac Lab, so rlnb does not know its arguments."
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(versions_of(run.record).items()))
+    lines = [
+        "import rlnb",
+        "",
+        f"# The folder of the run has {', '.join([*contents, 'the resolved configs'])} and the seed, {manifest.seed}.",
+        "# If the folder was moved or copied, write its new path here. A run of another user needs trust=True.",
+        f"run = rlnb.train(like={str(run.path)!r})",
+        f"# The curve is the same with the same machine and versions: {versions}.",
+    ]
+    return "\n".join(lines)

@@ -7,6 +7,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
+from rlnb.run.continuation import what_is_left
 from rlnb.run.jobs import ResumedError, refuse_without_resuming, submit
 from rlnb.run.run import Run
 from rlnb.spec import Job
@@ -34,7 +35,7 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     options = options_of(TrainOptions, job)
     try:
         if has_saved(record, job):
-            return run.what_is_left(trust=options.trust)
+            return what_is_left(run, trust=options.trust)
     except RlnbError:  # the interruption came at the very end
         return None
     return options

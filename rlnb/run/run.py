@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rlnb import plugins
 from rlnb.errors import RunError
 from rlnb.records.facts import RunFacts, checkpoint_of
-from rlnb.records.options import TrainOptions, env_mode, options_of
+from rlnb.records.options import env_mode
 from rlnb.records.record import JobRecord
-from rlnb.run.continuation import iterations_of, say_losses, say_where
-from rlnb.run.jobs import do, pause_s, raise_unless_completed, refuse_without_resuming
+from rlnb.records.repetition import rows as repetition_rows
+from rlnb.run.continuation import say_losses, say_where, what_is_left
+from rlnb.run.jobs import do, pause_s, raise_unless_completed
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode
 from rlnb.storage.scalars import whole
@@ -159,7 +161,7 @@ class Run(RunFacts):
         max_iterations = whole(max_iterations)
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number. Use max_iterations=150.")
-        rest = self.what_is_left(max_iterations, checkpoint, trust)
+        rest = what_is_left(self, max_iterations, checkpoint, trust)
         done = self.progress[0]
         jobs.start_job(self._record, "train", rest, after=training)
         if self.manifest.alerts:
@@ -167,32 +169,18 @@ class Run(RunFacts):
         say_where(self, rest, done)
         return self
 
-    def what_is_left(
-        self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
-    ) -> TrainOptions:
-        """Return the options of the next training job; the arguments are those of :meth:`resume`.
+    def rerun(self, **changes: Any) -> Run:
+        """Start the training again as a new run, with the code, config, versions and seed of this one.
+
+        ``run.rerun()`` is ``rlnb.train(like=run)``, and ``changes`` are its other arguments, such as ``seed=2``.
 
         Raises:
-            RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
+            RunError: The run cannot be repeated: its copy of the task's module is gone, or it is another user's.
+            CheckError: The training would fail. Nothing was written.
         """
-        refuse_without_resuming(self._record)
-        start = checkpoint_of(self._record, checkpoint)
-        done, started, training = self.progress[0], self._record.last_started, self._record.training
-        limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
-        total = limit or (started.max_iterations if started else 0)
-        # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
-        numbers = iterations_of(self)
-        reached = numbers.get(self.path / start) or 0
-        nothing_left = total <= (done if self.state == "completed" else reached)
-        if total < 1 or (checkpoint is None and nothing_left):
-            raise RunError(
-                f"{self.id} has finished {done} iterations and would end at {total}: nothing is left to do. "
-                f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
-            )
-        # The manifest's max_iterations may be lower, if the run was extended before.
-        lost = training is not None and not training.folder.result.exists()
-        logged = self._record.folder.logged() if lost else {}
-        return TrainOptions(checkpoint=start, trust=trust, max_iterations=total, logged=logged)
+        # The module is named by a string, since it is in a layer above this one.
+        again: Run = importlib.import_module("rlnb.training.train").train(like=self, **changes)
+        return again
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""
@@ -395,6 +383,7 @@ class Run(RunFacts):
             *([("diagnosis", line)] if (line := line_of(self)) else []),
             *[("alert", alert.what) for alert in self.alerts],
             *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],
+            *repetition_rows(self._record),
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)

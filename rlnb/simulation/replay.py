@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError, WorkerError
-from rlnb.records.facts import RunFacts, task_of
+from rlnb.records.facts import RunFacts
 from rlnb.records.find import find_one
 from rlnb.records.owner import refuse_another_users
+from rlnb.records.trained import task_of
 from rlnb.settings import options
 from rlnb.simulation.debugger import Debugger, Stop, close_former, noted
 from rlnb.simulation.env_step import EnvStep
@@ -203,7 +204,7 @@ def replay(
         )
     manifest = facts.manifest
     request = Request(
-        task=task_of(facts),
+        task=task_of(facts.record),
         run=str(facts.path),
         flight=flight.folder,
         device=device or manifest.resources.device,

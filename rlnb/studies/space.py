@@ -11,6 +11,7 @@ from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_choice
 from rlnb.training import array, train
+from rlnb.training.repeat import request_of
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Trainings:
         """
         common = self._arguments.get("tags") or ()
         requests = [
-            TrainRequest.of(self._task(one), {**self._with(one), "tags": [*common, *more]})
+            request_of(self._task(one), {**self._with(one), "tags": [*common, *more]})
             for one, more in zip(values, tags, strict=True)
         ]
         return array.train_array(requests, at_once=at_once)

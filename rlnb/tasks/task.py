@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
@@ -22,8 +23,16 @@ OWN_TASKS = (
 """How to use tasks that Isaac Lab does not know."""
 
 
+class Trained(Protocol):
+    """What has trained a task: a :class:`rlnb.Run`."""
+
+    def trained_task(self, *, trust: bool = False) -> Task:
+        """Return the task as it was trained, with the copy of its module."""
+        ...
+
+
 def task(
-    name: str,
+    name: str | Trained,
     *,
     num_envs: int | None = None,
     overrides: Mapping[str, Json] | None = None,
@@ -37,9 +46,13 @@ def task(
 ) -> Task:
     """Describe a task, without importing it. Returns at once.
 
+    ``rlnb.task(run)`` is the task as that run has trained it: the copy of its module in the run's folder, even if the
+    cell or the file has changed since, with the run's number of envs, overrides and selectors. Further arguments change
+    it: ``overrides`` and ``launcher_args`` are added to those of the run, and any other argument replaces the run's.
+
     Args:
-        name: Name of a ``%%task`` cell, ``"package.module:EnvCfg"``, or a registered id, including those of Isaac Lab
-            2.x.
+        name: Name of a ``%%task`` cell, ``"package.module:EnvCfg"``, a registered id, including those of Isaac Lab 2.x,
+            or a run.
         num_envs: Environments in total, over all ranks; None keeps the task's own number.
         overrides: Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``.
         presets: Isaac Lab's global presets.
@@ -51,17 +64,21 @@ def task(
             that rlnb sets itself, such as ``device``, are refused.
         imports: Modules of your package that register tasks when they are imported, e.g. ``"my_project.tasks"``. The
             worker imports them before it looks for the task. A package with an entry point in the group
-            ``isaaclab.tasks`` needs none. None takes ``rlnb.options.imports``.
+            ``isaaclab.tasks`` needs none. None takes ``rlnb.options.imports``, or those of the run.
         success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
             that says whether an ending episode succeeded. Without one, an evaluation takes the task's own function, the
             termination term ``success``, or the rate that the env itself logs, in this order.
-        trust: Whether to use a ``%%task`` cell of another user, whose root this is too.
+        trust: Whether to use a ``%%task`` cell or a run of another user, whose root this is too.
 
     Raises:
         CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, a launcher argument is
             not valid, or ``imports`` has a text that is not the name of a module.
-        RlnbError: The cell, or a module that it imports, belongs to another user, and ``trust`` is False.
+        RlnbError: The cell, a module that it imports, or the run belongs to another user, and ``trust`` is False; or
+            ``name`` is neither a name nor a run.
+        RunError: The run has no copy of its task's module, or has no task: it is that of a script or of stock Isaac
+            Lab.
     """
+    base = _base(name, trust=trust)
     num_envs = whole(num_envs)
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
@@ -74,25 +91,34 @@ def task(
             problems.append(Problem(what=f"override {path!r}: {exc}"))
     if launcher_args is not None:
         problems += launcher_arguments.check(launcher_args)
-    modules = module_names(options.imports if imports is None else imports)
+    modules = base.imports if imports is None else module_names(imports)
     problems += [
         Problem(what=f"imports={module!r} is not the name of a module.", fix='imports="my_project.tasks"')
         for module in modules
         if not _is_module_name(module)
     ]
     if problems:
-        raise CheckError(f"task {name!r}", problems)
+        raise CheckError(f"task {base.id!r}", problems)
     return dataclasses.replace(
-        _named(options.folders, name, trust=trust),
-        num_envs=num_envs,
-        presets=(presets,) if isinstance(presets, str) else tuple(presets),
-        physics=physics,
-        renderer=renderer,
-        overrides={path: builtin(value) for path, value in (overrides or {}).items()},
-        launcher_args=dict(launcher_args or {}),
+        base,
+        num_envs=base.num_envs if num_envs is None else num_envs,
+        presets=((presets,) if isinstance(presets, str) else tuple(presets)) or base.presets,
+        physics=physics or base.physics,
+        renderer=renderer or base.renderer,
+        overrides={**base.overrides, **{path: builtin(value) for path, value in (overrides or {}).items()}},
+        launcher_args={**base.launcher_args, **(launcher_args or {})},
         imports=modules,
-        success=success,
+        success=success or base.success,
     )
+
+
+def _base(name: str | Trained, *, trust: bool) -> Task:
+    """Return the task of a name or of a run, before the arguments of :func:`task` change it."""
+    if isinstance(name, str):
+        return dataclasses.replace(_named(options.folders, name, trust=trust), imports=module_names(options.imports))
+    if not hasattr(name, "trained_task"):
+        raise RlnbError(f'{name!r} is neither the name of a task nor a run. Use rlnb.task("Isaac-Cartpole-Direct").')
+    return name.trained_task(trust=trust)
 
 
 def module_names(imports: Sequence[str] | str) -> tuple[str, ...]:
@@ -134,7 +160,8 @@ def as_task(value: Task | str | None, root: Root | None = None) -> Task:
         RlnbError: ``value`` is neither a task nor a name, or its files are not the recorded ones.
     """
     if not isinstance(value, str | Task):
-        raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')
+        use = "rlnb.task(run)" if hasattr(value, "trained_task") else 'rlnb.task("Isaac-Cartpole-Direct")'
+        raise RlnbError(f"{value!r} is neither a task nor the name of one. Use {use}.")
     if isinstance(value, Task):
         return pinned(value)
     imports = module_names(options.imports)

@@ -12,6 +12,7 @@ from rlnb.errors import CheckError, RlnbError
 from rlnb.records.checkpoint_files import files_of
 from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
+from rlnb.records.repetition import copy_records
 from rlnb.records.script_record import ScriptRecord
 from rlnb.run.jobs import NewJob
 from rlnb.run.run import Run
@@ -41,6 +42,7 @@ def create_run(
     options: Mapping[str, Json] | None = None,
     *,
     inputs: Mapping[str, InputFile] | None = None,
+    like: RunRecord | None = None,
     warm: bool | None = None,
 ) -> Run:
     """Make the folder of a run that has been checked, and start its training.
@@ -51,6 +53,7 @@ def create_run(
         launcher: Launcher of the run.
         options: Options of the first job.
         inputs: Inputs of the library, by name, which the run copies.
+        like: Run that this one repeats, whose records the run copies; None if it repeats none.
         warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
 
     Raises:
@@ -58,7 +61,7 @@ def create_run(
     """
     run_path = root.runs / manifest.run_id
     new = _first_job(root, manifest, launcher, options)
-    folder = _create(new, inputs or {})
+    folder = _create(new, inputs or {}, like)
     new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
     return Run.of((ScriptRecord if manifest.script else RunRecord)(run_path, manifest))
 
@@ -78,7 +81,7 @@ def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int
     folders: list[Path] = []
     try:
         for one, plan in zip(new, plans, strict=True):
-            folders.append(_create(one, plan.inputs).path)
+            folders.append(_create(one, plan.inputs, plan.like.record if plan.like else None).path)
         handles = launcher.submit_array(folders, at_once=at_once)
     except BaseException:
         for folder in folders:  # the folder that could not be made may be another run's
@@ -100,7 +103,7 @@ def _run(new: NewJob) -> Run:
     return Run.of(record(new.run_path, new.manifest))
 
 
-def _create(new: NewJob, inputs: Mapping[str, InputFile]) -> JobDir:
+def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None) -> JobDir:
     """Make the run's folder with its first job under a hidden name, then rename it, so that it appears as a whole."""
     run_path, manifest = new.run_path, new.manifest
     staging = run_path.with_name(f".{manifest.run_id}")
@@ -115,6 +118,8 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile]) -> JobDir:
             _copy_source(manifest.task, Path(manifest.task.source), draft.source)
         for name, one in inputs.items():
             copy_input(one, name, draft)
+        if like is not None:
+            copy_records(like, draft)
         job = draft.next_job(new.job.kind, new.records)
         files.write_once(record, manifest, limit_bytes=files.RECORD_BYTES)
         staging.rename(run_path)

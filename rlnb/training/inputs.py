@@ -123,6 +123,8 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
     Raises:
         RlnbError: There is no such run or file, or it is no input of this kind.
     """
+    if isinstance(value, InputFile):  # of a run that is repeated
+        return value
     subject = f"The input {name!r}"
     if not isinstance(value, Run | str | Path):
         raise RlnbError(f"{subject}, {value!r}, is neither a run nor a file. Use {EXAMPLES[spec.kind]}.")

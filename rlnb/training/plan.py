@@ -9,6 +9,7 @@ from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
+from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.simulation import far
 from rlnb.spec import Json, Manifest
@@ -20,6 +21,7 @@ from rlnb.training.checks import find_problems
 from rlnb.training.inputs import InputFile, find_inputs
 from rlnb.training.lookup import Lookup, look_up
 from rlnb.training.manifest import Origin, make_manifest, origin_of
+from rlnb.training.repeat import as_recorded, first_weights, linked
 from rlnb.training.request import TrainRequest
 from rlnb.training.script import with_interpreter
 
@@ -44,6 +46,8 @@ class Plan:
     """Whether the number of ranks is still to be measured."""
     inputs: Mapping[str, InputFile] = field(default_factory=dict)
     """Inputs of the library, by name."""
+    like: Run | None = None
+    """Run to repeat; None for any other training."""
     engines: tuple[str, ...] = ()
     """Physics engines to compare, as in :attr:`rlnb.tasks.card.TaskCard.engines`; empty if the user has chosen one."""
 
@@ -71,19 +75,24 @@ def make_plan(request: TrainRequest) -> Plan:
     else:
         task = script_task(request.script, request.args, request.refused_by_a_script())
         lookup = Lookup(name=plugins.SCRIPT.name)
+    like = request.like if isinstance(request.like, Run) else None
+    if like is not None and task.id == like.task:
+        agent = as_recorded(agent, like, lookup)
     inputs, of_inputs = find_inputs(request, task, lookup, agent.values, root)
     try:
         origin = origin_of(request.init_from, lookup.name)
+        origin = first_weights(origin, like) if like else origin
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
     manifest = make_manifest(request, task, lookup, launcher, inputs, auto=auto, agent=agent, parent=origin.parent)
+    manifest = linked(manifest, like) if like else manifest
     if manifest.script:
         manifest, of_interpreter = with_interpreter(manifest, launcher)
         problems += of_interpreter
     further = find_problems(manifest, launcher, root, lookup)
     weights: dict[str, Json] = {"init_from": origin.checkpoint} if origin.checkpoint else {}
     chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
-    measures_here = isinstance(launcher, LocalLauncher) and far.chosen() is None
+    measures_here = isinstance(launcher, LocalLauncher) and far.chosen() is None and like is None
     return Plan(
         root=root,
         manifest=manifest,
@@ -93,6 +102,7 @@ def make_plan(request: TrainRequest) -> Plan:
         problems=(*problems, *of_inputs, *further),
         measure_ranks=auto,
         inputs=inputs,
+        like=like,
         engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
     from rlnb.run.run import Run
 
-OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
+OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm", "like")
 """Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
 WHOLE_NUMBERS = ("max_iterations", "max_frames", "seed", "num_envs", "nproc_per_node", "keep", "film_every")
 """Arguments of ``rlnb.train`` that are whole numbers."""
@@ -85,6 +85,8 @@ class TrainRequest:
     warm: bool | None = None
     """Whether the living simulator may become the run's process; None uses ``rlnb.options.warm``, and never takes a
     simulator in a job of a cluster."""
+    like: Run | str | Path | None = None
+    """Run to repeat, its id or its folder: it supplies every argument that the call leaves out."""
 
     @classmethod
     def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:

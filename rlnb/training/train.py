@@ -14,7 +14,8 @@ from rlnb.training.create import create_run, refuse
 from rlnb.training.engines import say_faster
 from rlnb.training.examine import examine
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest, signature
+from rlnb.training.repeat import request_of, say_versions
+from rlnb.training.request import signature
 
 
 def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
@@ -78,6 +79,13 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a
             launcher of a cluster, None takes no simulator, and True lets the simulator that holds a node of the same
             launcher train there, at most until the end of its job.
+        like: Run to repeat, or its id or folder. Every argument that the call leaves out comes from it: the task with
+            the copy of its module in the run's folder, library, resolved agent config, seed, length, ranks, device,
+            weights to start from, inputs, alerts and launcher, but neither its tags nor ``warm`` nor ``trust``. Values
+            in ``agent`` are added to those of the run; the name of an agent config, or another library, replaces them.
+            On a CPU, and on a GPU with ``deterministic=True``, the curve is the same bit by bit, as long as versions
+            and machine are. What differs is said in a warning, and in the table and the report of the new run. A run
+            of another user needs ``trust=True``.
 
     Returns:
         The run, which is queued or starting.
@@ -85,14 +93,24 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     Raises:
         CheckError: The run would fail. It lists all problems; nothing was written.
     """
-    request = TrainRequest.of(task, arguments)
+    request = request_of(task, arguments)
     plan = make_plan(request)
     refuse(plan)
+    if plan.like is not None:
+        say_versions(plan.like, plan.manifest, plan.card)
     if plan.measure_ranks:
         plan = with_fastest_ranks(plan)
     if plan.engines and request.warm is not False:  # without the living simulator nothing can be measured
         say_faster(plan)
-    run = create_run(plan.root, plan.manifest, plan.launcher, plan.options, inputs=plan.inputs, warm=request.warm)
+    run = create_run(
+        plan.root,
+        plan.manifest,
+        plan.launcher,
+        plan.options,
+        inputs=plan.inputs,
+        like=plan.like.record if plan.like else None,
+        warm=request.warm,
+    )
     if request.alerts:
         follow(run, split(request.alerts)[1])
     return run
@@ -113,7 +131,7 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         on what is right in some tasks, such as a reward term that was always 0.
     """
     try:
-        request = TrainRequest.of(task, arguments)
+        request = request_of(task, arguments)
         plan = make_plan(request)
     except CheckError as exc:
         return list(exc.problems)

@@ -34,5 +34,6 @@ def train(
     asset_root: str | None = None,
     tags: Sequence[str] = (),
     warm: bool | None = None,
+    like: Run | str | Path | None = None,
 ) -> Run: ...
 def check(task: Task | str | None = None, *, deep: bool = False, **arguments: Any) -> list[Problem]: ...

@@ -16,9 +16,7 @@ from PIL import Image
 import rlnb
 from rlnb.cli.training import show_run
 from rlnb.display.video import Mp4
-from rlnb.records.layout import RunDir
 from rlnb.reports import sections
-from rlnb.storage import files
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +116,7 @@ def again(run):
 
 def asked(run):
     """Return the arguments of a run, without its time and its name."""
-    return dataclasses.replace(run.manifest, run_id="", created="", tags=())
+    return dataclasses.replace(run.manifest, run_id="", created="", tags=(), like=None)
 
 
 def test_the_lines_that_reproduce_a_run_do(echo_root):
@@ -140,9 +138,8 @@ def test_launcher_arguments_and_determinism_are_shown_and_reproduced(echo_root):
     page = sections.parameters([run])
     assert "launcher_args: kit_args</td><td style='text-align:left'>--enable my.extension</td>" in page
     assert "deterministic</td><td style='text-align:left'>True</td>" in page
-    lines = html.unescape(sections.reproduce([run]))
-    assert "launcher_args={'kit_args': '--enable my.extension'}, imports=['mine.tasks'])" in lines
-    assert "seed=42, deterministic=True, device='auto'" in lines
+    task = rlnb.task(run)
+    assert (task.launcher_args, task.imports) == ({"kit_args": "--enable my.extension"}, ("mine.tasks",))
 
 
 def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
@@ -155,7 +152,6 @@ def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
 def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_root):
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
     run.resume(max_iterations=5).wait()
-    assert "max_iterations=5" in sections.reproduce([run])
     assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])
     assert "max_frames" not in sections.parameters([run])
 
@@ -180,15 +176,6 @@ def test_a_short_film_plays_in_the_report_and_a_long_one_is_a_still(run, monkeyp
 def test_a_report_ends_with_the_films():
     cells = nbformat.read(Path(sections.__file__).with_name("report.ipynb"), 4).cells
     assert cells[-1].source == "HTML(sections.films(runs))"
-
-
-def test_the_code_of_a_run_names_its_agent_config(run, root):
-    folder = RunDir(root / "runs" / "named")
-    folder.path.mkdir(parents=True)
-    manifest = dataclasses.replace(run.manifest, run_id="named", agent_name="generic", agent={"gamma": 0.9})
-    files.write_once(folder.manifest, manifest)
-    (named,) = rlnb.runs()
-    assert "agent=['generic', {'gamma': 0.9}]" in sections._lines(named)
 
 
 def test_the_goodput_has_a_row_and_a_bar_for_each_run(run):

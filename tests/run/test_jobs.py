@@ -17,6 +17,7 @@ from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run import jobs
+from rlnb.run.continuation import what_is_left
 from rlnb.spec import Job, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -76,7 +77,7 @@ def test_a_deterministic_training_gets_a_process_of_its_own(root: Path, determin
 
 def resume_twice(run: rlnb.Run) -> None:
     """Resume a run after another process has resumed it, but as if that had happened at the same moment."""
-    earlier, rest = run.record.training, run.what_is_left(20)
+    earlier, rest = run.record.training, what_is_left(run, 20)
     run.resume(max_iterations=20)
     jobs.start_job(run.record, "train", rest, after=earlier)
 
@@ -106,7 +107,7 @@ def test_the_error_names_the_record_of_a_job_whose_folder_was_deleted(root: Path
 
 def test_a_job_is_not_added_to_a_run_that_has_been_deleted(root: Path) -> None:
     run = echo(max_iterations=10).wait(WAIT_S)
-    earlier, rest = run.record.training, run.what_is_left(20)
+    earlier, rest = run.record.training, what_is_left(run, 20)
     run.path.rename(root / "gone")  # its agent may still tidy up
     with pytest.raises(rlnb.RunError, match="was deleted or moved while its job was made"):
         jobs.start_job(run.record, "train", rest, after=earlier)

@@ -14,6 +14,7 @@ import rlnb
 from rlnb import plugins
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
+from rlnb.run.continuation import what_is_left
 
 WAIT_S = 60.0
 
@@ -74,7 +75,7 @@ def test_a_run_without_iterations_left_is_not_resumed(run: rlnb.Run) -> None:
 
 
 def test_resume_starts_from_the_newest_checkpoint(run: rlnb.Run) -> None:
-    assert run.what_is_left(max_iterations=8, trust=True) == TrainOptions(
+    assert what_is_left(run, max_iterations=8, trust=True) == TrainOptions(
         checkpoint="logs/model_4.json", trust=True, max_iterations=8
     )
 

@@ -60,7 +60,8 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
     from rlnb.worker.isaac import isaaclab
 
-    ctx.versions, ctx.plugins = isaaclab.versions(), versions_of(HOOK)
+    ctx.versions = {**isaaclab.versions(), **no_simulator.versions_of(library)}
+    ctx.plugins = versions_of(HOOK)
     if ctx.has_env:
         isaaclab.start(job.manifest.asset_root)
     ctx.device = _device(job.manifest, ctx.roles, ctx.rank, torch_device)

@@ -1,0 +1,50 @@
+"""The task of a run as it was trained: with the run's own copy of its module."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from rlnb.errors import RunError
+from rlnb.records.owner import refuse_another_users
+from rlnb.records.record import RunRecord
+from rlnb.records.stock_record import StockRecord
+from rlnb.spec import Task
+from rlnb.storage import files
+
+
+def task_of(record: RunRecord) -> Task:
+    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
+    task = record.manifest.task
+    return dataclasses.replace(task, source=str(_copy(record, task.source))) if task.source else task
+
+
+def trained_task(record: RunRecord, *, trust: bool) -> Task:
+    """Return the task of a run, to train it again.
+
+    Raises:
+        RunError: The run is another user's and not trusted, is that of a script or of stock Isaac Lab, or has no copy
+            of its module or of a file that the module needs.
+    """
+    refuse_another_users(record, trust=trust)
+    if isinstance(record, StockRecord):
+        raise RunError(
+            f"{record.path} was written by stock Isaac Lab, so it has no arguments of rlnb to repeat. "
+            f"Use rlnb.train({record.task!r}, library={record.library!r})."
+        )
+    if record.manifest.script:
+        raise RunError(f"{record.id} is the run of a script, which has no task. Use rlnb.train(like=run).")
+    task = task_of(record)
+    if task.source:
+        names = [Path(task.source).name, *task.files]
+        missing = [name for name in names if not files.there(record.folder.source / name)]
+        if missing:
+            raise RunError(
+                f"{record.folder.source} has no copy of {', '.join(missing)}, so {record.id} cannot be repeated. "
+                f"Restore it, or train today's version: rlnb.train({task.id!r})."
+            )
+    return task
+
+
+def _copy(record: RunRecord, source: str) -> Path:
+    return record.folder.source / Path(source).name

@@ -1,0 +1,288 @@
+"""``rlnb.train(like=run)``: the arguments of a run that repeats another one, and what cannot be repeated exactly."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.contracts.launchers import Launcher
+from rlnb.errors import NotFoundError, RlnbError
+from rlnb.launch.local import LocalLauncher
+from rlnb.records.config import resolved
+from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.owner import refuse_another_users
+from rlnb.records.record import RunRecord
+from rlnb.records.repetition import of_versions, versions_of
+from rlnb.records.stock_record import StockRecord
+from rlnb.run.find import get_run
+from rlnb.run.run import Run
+from rlnb.spec import Json, Manifest, Task
+from rlnb.storage import files
+from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
+from rlnb.tasks.card import TaskCard
+from rlnb.tasks.task import task as task_of
+from rlnb.training.inputs import InputFile
+from rlnb.training.lookup import Lookup
+from rlnb.training.manifest import Origin
+from rlnb.training.request import TrainRequest
+
+logger = logging.getLogger(__name__)
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def request_of(task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
+    """Return the request of a call. What the call leaves out comes from the run in its argument ``like``, if any.
+
+    Args:
+        task: The task, or its name; None for that of the run, or for a script.
+        arguments: All other arguments of the call, by name.
+
+    Raises:
+        TypeError: A name in ``arguments`` is not an argument of ``rlnb.train``.
+        RunError: The run is another user's and not trusted, or cannot be repeated.
+        RlnbError: As for :meth:`TrainRequest.of`, or ``like`` is not a run.
+    """
+    if arguments.get("like") is None:
+        return TrainRequest.of(task, arguments)
+    like = _run(arguments["like"])
+    trust = arguments.get("trust") is True
+    if like.manifest.script:
+        refuse_another_users(like.record, trust=trust)  # the owner alone matters, since a script loads what it wants
+        arguments = {name: value for name, value in arguments.items() if name != "trust"}
+        return TrainRequest.of(None, {**_of_script(like, arguments), **arguments, "like": like})
+    refuse_another_users(like.record, trust=trust)
+    if task is None or isinstance(like.record, StockRecord):
+        task = task_of(like, trust=trust)
+    return TrainRequest.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})
+
+
+def _run(like: object) -> Run:
+    """Return the run of an argument ``like``.
+
+    Raises:
+        RlnbError: It is neither a run, nor the id or the folder of one.
+    """
+    if isinstance(like, Run):
+        return like
+    if not isinstance(like, str | Path):
+        raise RlnbError(f"like={like!r} is not a run, its id or its folder. Use one that rlnb.runs() lists.")
+    try:
+        return get_run(str(like))
+    except NotFoundError as exc:
+        raise NotFoundError(f'{exc} If its folder was moved, use like="path/of/that/folder".') from exc
+
+
+def _given(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call, with the agent values added to those of the run."""
+    given, own = dict(arguments), choice_of(like.manifest)
+    if _library(like, arguments) == like.library and not _names_agent(given.get("agent")):
+        given["agent"] = [own, *([given["agent"]] if given.get("agent") is not None else [])]
+    return given
+
+
+def _library(like: Run, arguments: Mapping[str, Any]) -> object:
+    library = arguments.get("library")
+    return like.library if library is None else library
+
+
+def _names_agent(agent: AgentArgument) -> bool:
+    """Return whether an argument ``agent`` chooses a config by its name. What is wrong with it is told later."""
+    try:
+        return agent_choice(agent).name is not None
+    except RlnbError:
+        return False
+
+
+def _of_task(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a run with a task, by name, except for the agent config."""
+    manifest = like.manifest
+    taken: dict[str, Any] = {
+        "library": manifest.library,
+        "seed": manifest.seed,
+        "deterministic": manifest.deterministic,
+        "device": manifest.resources.device,
+        "nproc_per_node": manifest.resources.nproc_per_node,
+        "keep": manifest.keep,
+        "film_every": manifest.film_every,
+        "alerts": list(manifest.alerts),
+        "python": manifest.python,
+        "asset_root": manifest.asset_root,
+        "launcher": _launcher(like, arguments),
+        **_length(like, arguments),
+    }
+    if _library(like, arguments) != manifest.library:
+        logger.warning("The agent config of %s, its weights and its inputs are not those of another library.", like.id)
+        return taken
+    if "init_from" not in arguments and manifest.parent is not None:
+        taken["init_from"] = weights_of(like)
+    if "inputs" not in arguments and manifest.inputs:
+        taken["inputs"] = _inputs(like)
+    return taken
+
+
+def _length(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the length of a run, unless the call gives another one. A run that was extended ends where it ended."""
+    manifest, started = like.manifest, like.started
+    if arguments.get("max_iterations") is not None or arguments.get("max_frames") is not None:
+        return {}
+    first = next((job for job in like.jobs if job.kind == "train"), None)
+    if manifest.max_frames is not None and (first is None or started is None or first.started == started):
+        return {"max_frames": manifest.max_frames}
+    return {"max_iterations": started.max_iterations if started else manifest.max_iterations}
+
+
+def _launcher(like: Run, arguments: Mapping[str, Any]) -> Launcher | None:
+    """Return a launcher like that of a run, unless the call gives one; None is this machine."""
+    manifest = like.manifest
+    if "launcher" in arguments:
+        return None
+    if manifest.launcher == LocalLauncher().name:
+        walltime_s = manifest.launcher_settings.get("walltime_s")
+        return LocalLauncher(walltime_s=walltime_s) if isinstance(walltime_s, int | float) else None
+    try:
+        launcher = plugins.launcher_of(manifest)
+    except (RlnbError, TypeError, ValueError) as exc:
+        raise RlnbError(
+            f"{like.id} was started by the launcher {manifest.launcher!r}, which cannot be used here: {exc} "
+            "Use launcher=rlnb.local() to train on this machine, or another launcher."
+        ) from exc
+    settings = ", ".join(f"{name}={value!r}" for name, value in manifest.launcher_settings.items() if value is not None)
+    logger.info("Uses the launcher of %s: %s(%s). launcher= chooses another.", like.id, manifest.launcher, settings)
+    return launcher
+
+
+def weights_of(like: Run) -> Path:
+    """Return the checkpoint that a run started from.
+
+    Raises:
+        RlnbError: It does not exist any more.
+    """
+    manifest = like.manifest
+    first = next(job for job in like.jobs if job.kind == "train")
+    path = Path(options_of(TrainOptions, first.folder).init_from or str(manifest.parent))
+    if files.there(path):
+        return path
+    try:  # the folder of runs was moved
+        parent = get_run(str(manifest.parent)).path
+        moved = parent.joinpath(*path.parts[path.parts.index(parent.name) + 1 :])
+        if files.there(moved):
+            return moved
+    except (NotFoundError, ValueError):
+        pass
+    raise RlnbError(
+        f"{like.id} started from the weights {path}, which do not exist any more. Use init_from= with a run or a "
+        "checkpoint, or init_from=None for fresh weights."
+    )
+
+
+def _inputs(like: Run) -> dict[str, InputFile]:
+    """Return the inputs of a run, from the copies in its folder.
+
+    Raises:
+        RlnbError: A copy is missing.
+    """
+    inputs, folder = {}, like.record.folder
+    for name, origin in like.manifest.inputs.items():
+        file, run = folder.input(name, origin), folder.input_run(name)
+        if not files.there(file):
+            raise RlnbError(f"{like.id} has no copy of its input {name!r} ({file}). Use inputs={{{name!r}: ...}}.")
+        policy_of = RunRecord(run.path) if files.there(run.manifest) else None
+        inputs[name] = InputFile(file=file, origin=origin, policy_of=policy_of)
+    return inputs
+
+
+def _of_script(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the run of a script.
+
+    Raises:
+        RlnbError: Neither the script nor its copy in the run's folder is the one that ran.
+    """
+    manifest = like.manifest
+    script, *args = manifest.script
+    copy = like.record.folder.source / Path(script).name
+    digest = manifest.task.source_sha256
+    path = next((path for path in (Path(script), copy) if _has(path, digest)), None)
+    if path is None and "script" not in arguments:
+        raise RlnbError(f"Neither {script} nor {copy} is the script that {like.id} ran. Use script= with that script.")
+    if path == copy:
+        logger.warning("%s has changed since %s: the copy in the run's folder is used.", script, like.id)
+    return {
+        "script": path,
+        "args": args,
+        "nproc_per_node": manifest.resources.nproc_per_node,
+        "python": manifest.python,
+        "launcher": _launcher(like, arguments),
+    }
+
+
+def _has(path: Path, digest: str | None) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+
+
+def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:
+    """Return an agent config with the values of a run where today's config has others.
+
+    The config of a package may have changed since the run. A value that the call or the run has set stays, and so do
+    values that rlnb or the library's backend sets itself.
+
+    Args:
+        choice: Agent config of the call, with the values to set.
+        like: The run.
+        lookup: Library and agent config of the new run.
+    """
+    library, agent = lookup.library, lookup.agent
+    if library is None or agent is None or (lookup.name, choice.name) != (like.library, like.manifest.agent_name):
+        return choice
+    recorded = {name.removeprefix("agent."): value for name, value in resolved(like.record.folder).items()}
+    changes = like.started.agent_changes if like.started else {}
+    own = {*library.overruled, *library.adapted, *changes, *(path.removeprefix("+") for path in choice.values)}
+    values = {
+        path: recorded[path]
+        for path, field in agent.fields.items()
+        if path in recorded and path not in own and _differs(recorded[path], field.value)
+    }
+    if values:
+        texts = [f"{path} is {agent.fields[path].value!r} now, {value!r} is used" for path, value in values.items()]
+        logger.warning("The agent config has changed since %s: %s.", like.id, "; ".join(texts))
+    return AgentChoice(name=choice.name, values={**values, **choice.values})
+
+
+def _differs(then: Json, now: Json) -> bool:
+    """Return whether two values of a config differ. Values that YAML and a card write in different forms do not."""
+    if isinstance(then, list) and isinstance(now, list):
+        return len(then) != len(now) or any(map(_differs, then, now))
+    if not isinstance(then, _PLAIN) or not isinstance(now, _PLAIN):
+        return False
+    if isinstance(then, str) != isinstance(now, str):  # YAML 1.1 reads 5e-4 as a text
+        try:
+            return float(str(then)) != float(str(now))
+        except ValueError:
+            return True
+    return then != now
+
+
+def first_weights(origin: Origin, like: Run) -> Origin:
+    """Return the origin of the first weights, under the name that the repeated run has for the same checkpoint."""
+    with contextlib.suppress(RlnbError):  # that checkpoint is gone
+        if origin.checkpoint and like.manifest.parent and Path(origin.checkpoint) == weights_of(like):
+            return Origin(checkpoint=origin.checkpoint, parent=like.manifest.parent)
+    return origin
+
+
+def linked(manifest: Manifest, like: Run) -> Manifest:
+    """Return the manifest of a run that names the run which it repeats, and has its number of threads."""
+    resources = dataclasses.replace(manifest.resources, threads=like.manifest.resources.threads)
+    return dataclasses.replace(manifest, like=like.manifest.run_id, resources=resources)
+
+
+def say_versions(like: Run, manifest: Manifest, card: TaskCard | None) -> None:
+    """Warn of versions that have changed since a run, as far as they are known before the start."""
+    now = {**manifest.versions, **(card.versions if card else {})}
+    for text in of_versions(versions_of(like.record), now):
+        logger.warning("The curve may differ from that of %s. %s", like.id, text)
