@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,12 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.records.asked import asked
-from rlnb.records.layout import RunDir
-from rlnb.records.repetition import copy_records, differences
-from rlnb.storage import files
+from rlnb.records.repetition import differences
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.tasks.card import AgentCard, ConfigField
 from rlnb.training.lookup import Lookup
 from rlnb.training.plan import make_plan
-from rlnb.training.repeat import as_recorded, request_of, say_versions
-
-CELL = "import shape\n\nreward = 2.0 * shape.scale\n"
+from rlnb.training.repeat import as_recorded, request_of
 
 
 @pytest.fixture(scope="module")
@@ -46,18 +40,6 @@ def changed(run: rlnb.Run, record: str, **values: Any) -> None:
     content = json.loads(path.read_text()) | values
     path.unlink()
     path.write_text(json.dumps(content))
-
-
-def with_source(run: rlnb.Run) -> rlnb.Run:
-    """Give a run a task with a module and a file that the module imports, as a cell has it."""
-    source = run.path / "source"
-    source.mkdir()
-    (source / "pole.py").write_text(CELL)
-    (source / "shape.py").write_text("scale = 3.0\n")
-    task = rlnb.Task(id="Pole", source="/gone/pole.py", files={"shape.py": ""}, num_envs=8, overrides={"sim.dt": 0.01})
-    task = dataclasses.replace(task, presets=("fast",), physics="newton_mjwarp", imports=("mine",), success="m:f")
-    changed(run, "manifest.json", task=json.loads(json.dumps(files.plain(task))))
-    return rlnb.get_run(str(run.path))
 
 
 def test_a_run_is_repeated_with_its_arguments_and_its_curve(first: rlnb.Run) -> None:
@@ -107,91 +89,19 @@ def test_weights_that_are_gone_are_refused_with_the_argument_that_replaces_them(
     assert [one.id for one in rlnb.runs()] == [first.id]
 
 
-def test_the_task_of_a_run_has_the_copy_of_its_module(first: rlnb.Run, root: Path) -> None:
-    run = with_source(rlnb.Run(shutil.copytree(first.path, root / "runs" / first.id)))
-    task = rlnb.task(run, num_envs=16, overrides={"sim.render_interval": 2}, physics="newton_kamino")
-    assert task.source == str(run.path / "source" / "pole.py")
-    assert (task.num_envs, task.physics, task.presets) == (16, "newton_kamino", ("fast",))
-    assert task.overrides == {"sim.dt": 0.01, "sim.render_interval": 2}
-    assert (task.imports, task.success) == (("mine",), "m:f")
-    (run.path / "source" / "shape.py").unlink()
-    for call in (lambda: rlnb.task(run), run.rerun):
-        with pytest.raises(rlnb.RunError, match=r"has no copy of shape.py, so .* cannot be repeated"):
-            call()
-
-
 def test_what_is_no_run_is_refused(first: rlnb.Run) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"like=7 is not a run, its id or its folder"):
         rlnb.train(like=7)  # type: ignore[arg-type]
-    with pytest.raises(rlnb.RlnbError, match=r"7 is neither the name of a task nor a run"):
-        rlnb.task(7)  # type: ignore[arg-type]
     with pytest.raises(rlnb.RlnbError, match=r"Use rlnb.task\(run\)"):
         rlnb.train(first)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def repeated(first: rlnb.Run, root: Path) -> Callable[[rlnb.Run], rlnb.Run]:
-    """Provide a function that returns a run which has repeated another one, without a training."""
-
-    def repeat(run: rlnb.Run) -> rlnb.Run:
-        again = RunDir(root / "runs" / "again")
-        shutil.copytree(first.path, again.path)
-        changed(rlnb.Run(again.path), "manifest.json", like=run.id, run_id="again")
-        copy_records(run.record, again)
-        return rlnb.get_run(str(again.path))
-
-    return repeat
-
-
-def test_other_versions_are_said_and_stay_in_the_record(
-    first: rlnb.Run,
-    root: Path,
-    repeated: Callable[[rlnb.Run], rlnb.Run],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    run = rlnb.Run(shutil.copytree(first.path, root / "runs" / first.id))
-    versions = {**first.started.versions, "rlnb": "0.0.1", "tensorboard": "1.0"}
-    changed(run, "jobs/0-train/started.json", versions=versions)
-    run = rlnb.get_run(run.id)
-    say_versions(run, first.manifest, None)
-    said = f"The curve may differ from that of {run.id}. Other versions: rlnb 0.0.1 then, {rlnb.__version__} now"
-    assert said in caplog.text
-    again = repeated(run)
-    shutil.rmtree(run.path)  # the new run does not need it
-    (text,) = differences(again.record)
-    assert "rlnb 0.0.1 then" in text
-    assert "tensorboard 1.0 then" in text
-    assert again._repr_html_().count("tensorboard 1.0 then") == 1
-    again.wait()
-    assert text in caplog.messages[-1]
-
-
-def test_other_config_values_are_named_without_those_that_were_asked_for(
-    first: rlnb.Run, root: Path, repeated: Callable[[rlnb.Run], rlnb.Run]
-) -> None:
-    run = rlnb.Run(shutil.copytree(first.path, root / "runs" / first.id))
-    env = "seed: {seed}\nlog_dir: {path}/logs\nsim:\n  dt: {dt}\n"
-    (run.path / "logs" / "params").mkdir()
-    (run.path / "logs" / "params" / "env.yaml").write_text(env.format(seed=7, path=run.path, dt=0.005))
-    again = repeated(run)
-    assert "env.sim.dt" not in again.config, "the copy of the other run's config is not its own"
-    changed(again, "manifest.json", seed=8)
-    (again.path / "logs" / "params").mkdir()
-    (again.path / "logs" / "params" / "env.yaml").write_text(env.format(seed=8, path=again.path, dt=0.01))
-    again = rlnb.get_run(str(again.path))
-    assert differences(again.record) == ("Other config values: env.sim.dt 0.005 then, 0.01 now.",)
-    assert again.config["env.sim.dt"] == 0.01
-
-
-def test_a_run_that_was_extended_is_repeated_to_its_end(
-    first: rlnb.Run, root: Path, repeated: Callable[[rlnb.Run], rlnb.Run]
-) -> None:
+def test_a_run_that_was_extended_is_repeated_to_its_end(first: rlnb.Run, root: Path) -> None:
     run = rlnb.Run(shutil.copytree(first.path, root / "runs" / first.id))
     shutil.copytree(run.path / "jobs" / "0-train", run.path / "jobs" / "1-train")
     changed(run, "jobs/1-train/started.json", first_iteration=4, max_iterations=9)
     run = rlnb.get_run(run.id)
     assert planned(like=run).max_iterations == 9
-    assert differences(repeated(run).record) == (f"{run.id} was resumed, last at iteration 4; this run was not.",)
 
 
 def test_an_agent_config_that_has_changed_keeps_the_values_of_the_run(
@@ -235,13 +145,3 @@ def test_a_launcher_that_cannot_be_used_here_is_refused_with_the_argument_that_r
     with pytest.raises(rlnb.RlnbError, match=r"'moon', which cannot be used here.* Use launcher=rlnb.local\(\)"):
         run.rerun()
     assert planned(like=run, launcher=rlnb.local()).launcher == "local"
-
-
-def test_the_run_of_stock_isaac_lab_is_refused_with_the_call_that_trains_its_task(tmp_path: Path) -> None:
-    params = tmp_path / "logs" / "rsl_rl" / "cartpole" / "2026-11-20_10-00-00" / "params"
-    params.mkdir(parents=True)
-    for name in ("env.yaml", "agent.yaml"):
-        (params / name).write_text("seed: 1\n")
-    (run,) = rlnb.runs(tmp_path)
-    with pytest.raises(rlnb.RunError, match=r"written by stock Isaac Lab.* Use rlnb.train\("):
-        run.rerun()
