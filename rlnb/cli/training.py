@@ -192,8 +192,8 @@ def rerun(
     from rlnb.simulation import simulator
 
     (settings,) = values(launcher_set=launcher_set)
-    given = {"seed": seed, "max_iterations": max_iterations, "launcher": _launcher(launcher, settings)}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = {"seed": seed, "max_iterations": max_iterations, "launcher": _launcher(launcher, settings)}
+    changes: Any = {name: value for name, value in options.items() if value is not None}
     simulator.keep_none()
     _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
 

@@ -18,7 +18,7 @@ from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.refusals import refusals_of
 from rlnb.records.script_record import ScriptRecord
-from rlnb.records.stock_record import StockRecord
+from rlnb.records.stock_record import StockRecord, fix_of
 from rlnb.records.trained import trained_task
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
@@ -53,7 +53,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
-        raise RunError(_stock_fix(record, name))
+        raise RunError(fix_of(record, name))
     if isinstance(record, ScriptRecord):
         raise RunError(f"{record.id} is the run of a script: rlnb cannot load its checkpoints. Use the script.")
     checkpoints = record.checkpoints
@@ -79,19 +79,6 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if fault := checkpoints.fault(path):
         raise checkpoints.error_of(path)(f"{path} {fault}. {checkpoints.other_fix(path)}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
-
-
-def _stock_fix(record: StockRecord, name: str | Path | None) -> str:
-    """Return why rlnb starts no job on a run of stock Isaac Lab, and the calls that work with its checkpoint."""
-    paths = [path for path in record.checkpoints if name is None or path.name == Path(name).name]
-    what = f"{record.path} was written by stock Isaac Lab; rlnb only reads it."
-    if not paths:
-        return f"{what} It has no {'checkpoint' if name is None else f'checkpoint {name}'}."
-    path = str(paths[-1])
-    return (
-        f"{what} To train on, use rlnb.train({record.task!r}, library={record.library!r}, init_from={path!r}). "
-        f"To evaluate the checkpoint, use checkpoint={path!r} with a run of the same task that rlnb has trained."
-    )
 
 
 class RunFacts:

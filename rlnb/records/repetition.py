@@ -46,7 +46,7 @@ def original_of(record: RunRecord) -> RunRecord | None:
 
 
 def differences(record: RunRecord) -> tuple[str, ...]:
-    """Return what differs between a run and the run that it repeats, besides the arguments that the user changed.
+    """Return what differs between a run and the run that it repeats, besides the arguments that the user changes.
 
     Each sentence names something that may change the curve: versions, devices, assets, and config values. Empty if the
     run repeats none, and as long as it has not started.
@@ -55,11 +55,11 @@ def differences(record: RunRecord) -> tuple[str, ...]:
         original, now = original_of(record), record.last_started
         then = original.last_started if original is not None else None
         if original is not None and then is not None and now is not None:
-            changed = _changed(original.manifest, record.manifest)
+            changes = _changes(original.manifest, record.manifest)
             return (
                 *of_versions(versions_of(original), versions_of(record)),
-                *_of_machines(original, then, now, changed),
-                *_of_configs(original, record, changed),
+                *_of_machines(original, then, now, changes),
+                *_of_configs(original, record, changes),
             )
     return ()
 
@@ -87,31 +87,33 @@ def _plugins(started: Started | None) -> dict[str, str]:
     return {f"plugin {name}": version for name, version in ((started and started.plugins) or {}).items()}
 
 
-def _changed(then: Manifest, now: Manifest) -> set[str]:
+def _changes(then: Manifest, now: Manifest) -> set[str]:
     """Return the names of the arguments in which a repetition differs, by its user's wish."""
     ours, theirs = asked(now), asked(then)
     return {name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
 
 
-def _of_machines(original: RunRecord, then: Started, now: Started, changed: set[str]) -> Iterator[str]:
+def _of_machines(original: RunRecord, then: Started, now: Started, changes: set[str]) -> Iterator[str]:
     """Name other devices, ranks and assets, and a training that was not made in one piece."""
     kinds = [{match[0] for device in one.devices if (match := _KIND.match(device))} for one in (then, now)]
-    if kinds[0] != kinds[1] and "device" not in changed:
+    if kinds[0] != kinds[1] and "device" not in changes:
         yield f"Other devices: {', '.join(then.devices)} then, {', '.join(now.devices)} now."
     elif then.gpu != now.gpu:
         yield f"Another GPU: {then.gpu or 'none'} then, {now.gpu or 'none'} now."
-    if then.world_size != now.world_size and "ranks" not in changed:
+    if then.world_size != now.world_size and "ranks" not in changes:
         yield f"Another number of ranks: {then.world_size} then, {now.world_size} now."
     digests = [
         {path.rsplit("/", 1)[-1]: digest for path, digest in one.assets.items() if digest} for one in (then, now)
     ]
     if assets := [name for name in sorted({*digests[0]} & {*digests[1]}) if digests[0][name] != digests[1][name]]:
         yield f"Other assets: {', '.join(assets[:MOST])}."
+    if code := [name for name, digest in then.sources.items() if now.sources.get(name, digest) != digest]:
+        yield f"Other versions of the files {', '.join(code[:MOST])}."
     if then.first_iteration:
         yield f"{original.manifest.run_id} was resumed, last at iteration {then.first_iteration}; this run was not."
 
 
-def _of_configs(original: RunRecord, record: RunRecord, changed: set[str]) -> Iterator[str]:
+def _of_configs(original: RunRecord, record: RunRecord, changes: set[str]) -> Iterator[str]:
     """Name the resolved config values that differ although the arguments are the same."""
     then, now = resolved(original.folder), resolved(record.folder)
     library = record.library_spec
@@ -125,8 +127,8 @@ def _of_configs(original: RunRecord, record: RunRecord, changed: set[str]) -> It
             name
             for name in names
             if _text(then.get(name), ids[0]) != _text(now.get(name), ids[1])
-            and overruled.get(name) not in changed
-            and not any(f".{name}".endswith(f".{argument}") for argument in changed)
+            and overruled.get(name) not in changes
+            and not any(f".{name}".endswith(f".{argument}") for argument in changes)
         ]
         texts = [f"{name} {then.get(name)!r} then, {now.get(name)!r} now" for name in unequal[:MOST]]
         texts += [f"{len(unequal) - MOST} more"] if len(unequal) > MOST else []

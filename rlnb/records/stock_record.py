@@ -136,3 +136,16 @@ def _yaml_int(path: Path, key: str) -> int:
         return 1
     match = re.search(rf"^\s*{key}: (\d{{1,15}})$", text, re.MULTILINE)
     return (int(match.group(1)) if match else 1) or 1
+
+
+def fix_of(record: StockRecord, name: str | Path | None) -> str:
+    """Return why rlnb starts no job on a run of stock Isaac Lab, and the calls that work with its checkpoint."""
+    paths = [path for path in record.checkpoints if name is None or path.name == Path(name).name]
+    what = f"{record.path} was written by stock Isaac Lab; rlnb only reads it."
+    if not paths:
+        return f"{what} It has no {'checkpoint' if name is None else f'checkpoint {name}'}."
+    path = str(paths[-1])
+    return (
+        f"{what} To train on, use rlnb.train({record.task!r}, library={record.library!r}, init_from={path!r}). "
+        f"To evaluate the checkpoint, use checkpoint={path!r} with a run of the same task that rlnb has trained."
+    )

@@ -179,8 +179,8 @@ class Run(RunFacts):
             CheckError: The training would fail. Nothing was written.
         """
         # The module is named by a string, since it is in a layer above this one.
-        again: Run = importlib.import_module("rlnb.training.train").train(like=self, **changes)
-        return again
+        run: Run = importlib.import_module("rlnb.training.train").train(like=self, **changes)
+        return run
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""

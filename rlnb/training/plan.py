@@ -64,11 +64,7 @@ def make_plan(request: TrainRequest) -> Plan:
     auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     problems = [*_odd_arguments(request, are_tags)] if request.args or not are_tags else []
-    origin, agent = Origin(), AgentChoice()
-    try:
-        agent = agent_choice(request.agent)
-    except RlnbError as exc:
-        problems.append(Problem(what=str(exc)))
+    agent, of_agent = _agent(request)
     if request.script is None:
         task = as_task(request.task, root)
         lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
@@ -79,11 +75,7 @@ def make_plan(request: TrainRequest) -> Plan:
     if like is not None and task.id == like.task:
         agent = as_recorded(agent, like, lookup)
     inputs, of_inputs = find_inputs(request, task, lookup, agent.values, root)
-    try:
-        origin = origin_of(request.init_from, lookup.name)
-        origin = first_weights(origin, like) if like else origin
-    except RlnbError as exc:
-        problems.append(Problem(what=str(exc)))
+    origin, of_weights = _origin(request, lookup.name, like)
     manifest = make_manifest(request, task, lookup, launcher, inputs, auto=auto, agent=agent, parent=origin.parent)
     manifest = linked(manifest, like) if like else manifest
     if manifest.script:
@@ -99,12 +91,29 @@ def make_plan(request: TrainRequest) -> Plan:
         launcher=launcher,
         options={**weights, "trust": request.trust} if weights or inputs else {},
         card=lookup.card,
-        problems=(*problems, *of_inputs, *further),
+        problems=(*of_agent, *problems, *of_inputs, *of_weights, *further),
         measure_ranks=auto,
         inputs=inputs,
         like=like,
         engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
+
+
+def _agent(request: TrainRequest) -> tuple[AgentChoice, list[Problem]]:
+    """Return the agent config of a request, and a problem if its argument is none."""
+    try:
+        return agent_choice(request.agent), []
+    except RlnbError as exc:
+        return AgentChoice(), [Problem(what=str(exc))]
+
+
+def _origin(request: TrainRequest, library: str, like: Run | None) -> tuple[Origin, list[Problem]]:
+    """Return the origin of the first weights, and a problem if they cannot be used."""
+    try:
+        origin = origin_of(request.init_from, library)
+    except RlnbError as exc:
+        return Origin(), [Problem(what=str(exc))]
+    return first_weights(origin, like) if like else origin, []
 
 
 def _odd_arguments(request: TrainRequest, are_tags: bool) -> Iterator[Problem]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
@@ -27,16 +26,19 @@ from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import task as task_of
+from rlnb.tasks.version import is_of
 from rlnb.training.inputs import InputFile
 from rlnb.training.lookup import Lookup
 from rlnb.training.manifest import Origin
 from rlnb.training.request import TrainRequest
 
 logger = logging.getLogger(__name__)
+Arguments: TypeAlias = "Mapping[str, Any]"
+"""Arguments of ``rlnb.train``, by name."""
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def request_of(task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
+def request_of(task: Task | str | None, arguments: Arguments) -> TrainRequest:
     """Return the request of a call. What the call leaves out comes from the run in its argument ``like``, if any.
 
     Args:
@@ -78,15 +80,15 @@ def _run(like: object) -> Run:
         raise NotFoundError(f'{exc} If its folder was moved, use like="path/of/that/folder".') from exc
 
 
-def _given(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _given(like: Run, arguments: Arguments) -> Arguments:
     """Return the arguments of a call, with the agent values added to those of the run."""
-    given, own = dict(arguments), choice_of(like.manifest)
-    if _library(like, arguments) == like.library and not _names_agent(given.get("agent")):
-        given["agent"] = [own, *([given["agent"]] if given.get("agent") is not None else [])]
-    return given
+    agent = arguments.get("agent")
+    if _library(like, arguments) != like.library or _names_agent(agent):
+        return arguments
+    return {**arguments, "agent": [choice_of(like.manifest), *([] if agent is None else [agent])]}
 
 
-def _library(like: Run, arguments: Mapping[str, Any]) -> object:
+def _library(like: Run, arguments: Arguments) -> object:
     library = arguments.get("library")
     return like.library if library is None else library
 
@@ -99,10 +101,10 @@ def _names_agent(agent: AgentArgument) -> bool:
         return False
 
 
-def _of_task(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _of_task(like: Run, arguments: Arguments) -> Arguments:
     """Return the arguments of a run with a task, by name, except for the agent config."""
     manifest = like.manifest
-    taken: dict[str, Any] = {
+    values = {
         "library": manifest.library,
         "seed": manifest.seed,
         "deterministic": manifest.deterministic,
@@ -118,15 +120,15 @@ def _of_task(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
     if _library(like, arguments) != manifest.library:
         logger.warning("The agent config of %s, its weights and its inputs are not those of another library.", like.id)
-        return taken
+        return values
     if "init_from" not in arguments and manifest.parent is not None:
-        taken["init_from"] = weights_of(like)
+        values["init_from"] = weights_of(like)
     if "inputs" not in arguments and manifest.inputs:
-        taken["inputs"] = _inputs(like)
-    return taken
+        values["inputs"] = _inputs(like)
+    return values
 
 
-def _length(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _length(like: Run, arguments: Arguments) -> Arguments:
     """Return the length of a run, unless the call gives another one. A run that was extended ends where it ended."""
     manifest, started = like.manifest, like.started
     if arguments.get("max_iterations") is not None or arguments.get("max_frames") is not None:
@@ -137,7 +139,7 @@ def _length(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"max_iterations": started.max_iterations if started else manifest.max_iterations}
 
 
-def _launcher(like: Run, arguments: Mapping[str, Any]) -> Launcher | None:
+def _launcher(like: Run, arguments: Arguments) -> Launcher | None:
     """Return a launcher like that of a run, unless the call gives one; None is this machine."""
     manifest = like.manifest
     if "launcher" in arguments:
@@ -197,7 +199,7 @@ def _inputs(like: Run) -> dict[str, InputFile]:
     return inputs
 
 
-def _of_script(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _of_script(like: Run, arguments: Arguments) -> Arguments:
     """Return the arguments of the run of a script.
 
     Raises:
@@ -222,7 +224,7 @@ def _of_script(like: Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has(path: Path, digest: str | None) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    return path.is_file() and is_of(path.read_bytes(), digest)
 
 
 def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:
@@ -241,11 +243,11 @@ def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:
         return choice
     recorded = {name.removeprefix("agent."): value for name, value in resolved(like.record.folder).items()}
     changes = like.started.agent_changes if like.started else {}
-    own = {*library.overruled, *library.adapted, *changes, *(path.removeprefix("+") for path in choice.values)}
+    others = {*library.overruled, *library.adapted, *changes, *(path.removeprefix("+") for path in choice.values)}
     values = {
         path: recorded[path]
         for path, field in agent.fields.items()
-        if path in recorded and path not in own and _differs(recorded[path], field.value)
+        if path in recorded and path not in others and _differs(recorded[path], field.value)
     }
     if values:
         texts = [f"{path} is {agent.fields[path].value!r} now, {value!r} is used" for path, value in values.items()]

@@ -9,11 +9,12 @@ import pytest
 import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
+from rlnb.tasks.version import sha256
 
 POLE = rlnb.Task(
     id="Pole",
     source="/gone/pole.py",
-    files={"shape.py": ""},
+    files={"shape.py": sha256(b"scale = 3.0\n")},
     imports=("mine",),
     num_envs=8,
     presets=("fast",),
