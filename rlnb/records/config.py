@@ -33,10 +33,10 @@ def resolved(folder: RunDir) -> dict[str, Json]:
 
 def dumps_of(folder: RunDir) -> Iterator[Path]:
     """Yield the files with the resolved configs of a run, that of the env first, as far as they exist."""
-    paths = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
-    own = [path for path in paths if not path.is_relative_to(folder.like.path)]
+    dumps = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
+    paths = [path for path in dumps if not path.is_relative_to(folder.like.path)]  # that has those of another run
     for name in _DUMPS:
-        yield from [path for path in own if path.name == name][:1]
+        yield from [path for path in paths if path.name == name][:1]
 
 
 @functools.lru_cache(maxsize=64)

@@ -59,6 +59,13 @@ def run_of(path: Path) -> RunRecord | None:
     return next((open_record(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
 
 
+def _moved(root: Root, folder: Path) -> Path:
+    """Return where the folder of a run lies now, if it was moved to one of the places that are searched."""
+    cwd = Path.cwd()
+    places = [*([cwd] if cwd.name == folder.name else []), cwd / folder.name, root.runs / folder.name]
+    return next((path for path in places if files.there(path)), folder)
+
+
 def find_one(root: Root, id: str) -> RunRecord:
     """Return a run by its id, by a unique part of its id, or by its folder.
 
@@ -68,11 +75,9 @@ def find_one(root: Root, id: str) -> RunRecord:
     Raises:
         NotFoundError: No run matches, or several do.
     """
-    folder, here = Path(id).absolute(), Path.cwd()
-    if id != folder.name:
-        moved = [here, here / folder.name] if here.name == folder.name else [here / folder.name]
-        folder = next((path for path in (folder, *moved) if files.there(path)), folder)
-        id = id if files.there(folder) else folder.name
+    folder = Path(id).absolute()
+    if not files.there(folder) and folder.name and id != folder.name:
+        folder = _moved(root, folder)
     if files.there(folder) and (record := next((record for record in find(folder) if record.path == folder), None)):
         return record
     records = {record.id: record for record in find(root.path)}
