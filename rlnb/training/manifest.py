@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rlnb.contracts.launchers import Launcher
-from rlnb.errors import NotFoundError, RlnbError
+from rlnb.errors import NotFoundError, Problem, RlnbError
 from rlnb.hooks.registry import package_versions
 from rlnb.records import weights
 from rlnb.records.find import run_of
@@ -104,6 +104,14 @@ def make_manifest(
         versions={**package_versions(), "rlnb": __version__, "python": sys.version.split()[0]},
         tags=tuple(request.tags) if are_tags else (),
     )
+
+
+def first_origin(init_from: Run | str | Path | None, library: str) -> tuple[Origin, list[Problem]]:
+    """Return the origin of a training's first weights, and a problem if they cannot be used."""
+    try:
+        return origin_of(init_from, library), []
+    except RlnbError as exc:
+        return Origin(), [Problem(what=str(exc))]
 
 
 def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:

@@ -20,7 +20,7 @@ from rlnb.tasks.task import as_task
 from rlnb.training.checks import find_problems
 from rlnb.training.inputs import InputFile, find_inputs
 from rlnb.training.lookup import Lookup, look_up
-from rlnb.training.manifest import Origin, make_manifest, origin_of
+from rlnb.training.manifest import first_origin, make_manifest
 from rlnb.training.repeat import as_recorded, first_weights, linked
 from rlnb.training.request import TrainRequest
 from rlnb.training.script import with_interpreter
@@ -59,12 +59,15 @@ def make_plan(request: TrainRequest) -> Plan:
         RlnbError: ``task`` is neither a task nor a name.
         CheckError: The script does not exist, or an argument does not apply to a script.
     """
+    problems = [*_odd_arguments(request)]
     root, launcher = options.folders, request.launcher or LocalLauncher()
     python, asset_root = request.python or options.python, request.asset_root or options.asset_root
     auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
-    are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
-    problems = [*_odd_arguments(request, are_tags)] if request.args or not are_tags else []
-    agent, of_agent = _agent(request)
+    agent = AgentChoice()
+    try:
+        agent = agent_choice(request.agent)
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc)))
     if request.script is None:
         task = as_task(request.task, root)
         lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
@@ -75,7 +78,8 @@ def make_plan(request: TrainRequest) -> Plan:
     if like is not None and task.id == like.task:
         agent = as_recorded(agent, like, lookup)
     inputs, of_inputs = find_inputs(request, task, lookup, agent.values, root)
-    origin, of_weights = _origin(request, lookup.name, like)
+    origin, of_weights = first_origin(request.init_from, lookup.name)
+    origin = first_weights(origin, like) if like else origin
     manifest = make_manifest(request, task, lookup, launcher, inputs, auto=auto, agent=agent, parent=origin.parent)
     manifest = linked(manifest, like) if like else manifest
     if manifest.script:
@@ -91,7 +95,7 @@ def make_plan(request: TrainRequest) -> Plan:
         launcher=launcher,
         options={**weights, "trust": request.trust} if weights or inputs else {},
         card=lookup.card,
-        problems=(*of_agent, *problems, *of_inputs, *of_weights, *further),
+        problems=(*problems, *of_inputs, *of_weights, *further),
         measure_ranks=auto,
         inputs=inputs,
         like=like,
@@ -99,25 +103,9 @@ def make_plan(request: TrainRequest) -> Plan:
     )
 
 
-def _agent(request: TrainRequest) -> tuple[AgentChoice, list[Problem]]:
-    """Return the agent config of a request, and a problem if its argument is none."""
-    try:
-        return agent_choice(request.agent), []
-    except RlnbError as exc:
-        return AgentChoice(), [Problem(what=str(exc))]
-
-
-def _origin(request: TrainRequest, library: str, like: Run | None) -> tuple[Origin, list[Problem]]:
-    """Return the origin of the first weights, and a problem if they cannot be used."""
-    try:
-        origin = origin_of(request.init_from, library)
-    except RlnbError as exc:
-        return Origin(), [Problem(what=str(exc))]
-    return first_weights(origin, like) if like else origin, []
-
-
-def _odd_arguments(request: TrainRequest, are_tags: bool) -> Iterator[Problem]:
+def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
     """Find arguments that do not fit the others."""
+    are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     if request.args and request.script is None:
         yield Problem(
             what=f"args={request.args!r} needs a script.",

@@ -14,8 +14,8 @@ from rlnb.training.create import create_run, refuse
 from rlnb.training.engines import say_faster
 from rlnb.training.examine import examine
 from rlnb.training.plan import make_plan
-from rlnb.training.repeat import request_of, say_versions
-from rlnb.training.request import signature
+from rlnb.training.repeat import Arguments, request_of, say_versions
+from rlnb.training.request import TrainRequest, signature
 
 
 def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
@@ -93,7 +93,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     Raises:
         CheckError: The run would fail. It lists all problems; nothing was written.
     """
-    request = request_of(task, arguments)
+    request = _request(task, arguments)
     plan = make_plan(request)
     refuse(plan)
     if plan.like is not None:
@@ -131,7 +131,7 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         on what is right in some tasks, such as a reward term that was always 0.
     """
     try:
-        request = request_of(task, arguments)
+        request = _request(task, arguments)
         plan = make_plan(request)
     except CheckError as exc:
         return list(exc.problems)
@@ -140,6 +140,10 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
     if plan.problems or not deep or plan.card is None:
         return list(plan.problems)
     return examine(plan.manifest, warm=request.warm)
+
+
+def _request(task: Task | str | None, arguments: Arguments) -> TrainRequest:
+    return TrainRequest.of(task, arguments) if arguments.get("like") is None else request_of(task, arguments)
 
 
 train.__signature__ = signature()  # type: ignore[attr-defined]
