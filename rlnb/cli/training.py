@@ -187,7 +187,7 @@ def rerun(
     trust: Trust = False,
     wait: Wait = True,
 ) -> None:
-    """Train a run again as a new run, with the code, the config and the seed in its folder."""
+    """Train a run again, with the code, config and seed in its folder."""
     import rlnb
     from rlnb.simulation import simulator
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 
 import rlnb
 from rlnb.metrics.events import EventReader
+from rlnb.records.repetition import differences
+from rlnb.reports import sections
 from rlnb.tasks import cell
 from rlnb.tasks.version import sha256
 
@@ -313,6 +317,20 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
     assert evaluation.successes is not None
     assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"
     assert evaluation.mean_return > 0  # twice the cosine of a small angle
+    cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK.replace("torch.cos", "torch.sin"), "test.ipynb")
+    again = _of_the_report(run).wait(timeout_s=300)
+    assert (again.manifest.like, again.manifest.task.source_sha256) == (run.id, run.manifest.task.source_sha256)
+    assert scalars(again) == scalars(run), "the version of the run is trained, not today's"
+    assert differences(again.record) == ()
+    assert {"rsl-rl-lib", "torch", "newton"} <= again.started.versions.keys()
+
+
+def _of_the_report(run: rlnb.Run) -> rlnb.Run:
+    """Return the run that the cell "How to reproduce" of a report starts."""
+    (text,) = re.findall(r"<pre>(.*?)</pre>", sections.reproduce([run]), re.DOTALL)
+    names: dict[str, rlnb.Run] = {}
+    exec(html.unescape(text), names)
+    return names["run"]
 
 
 def test_an_edited_cell_is_used_next(folder: Path) -> None:
