@@ -272,6 +272,8 @@ class Started:
     """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
     roles: tuple[str, ...] = ()
     """Role of each rank; empty if all ranks do the same."""
+    threads: int = 0
+    """Threads of rank 0's torch, which decide the order of its sums on a CPU; 0 if unknown, or without torch."""
 
     @property
     def losses(self) -> Mapping[str, str]:

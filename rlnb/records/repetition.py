@@ -102,6 +102,8 @@ def _of_machines(original: RunRecord, then: Started, now: Started, changes: set[
         yield f"Another GPU: {then.gpu or 'none'} then, {now.gpu or 'none'} now."
     if then.world_size != now.world_size and "ranks" not in changes:
         yield f"Another number of ranks: {then.world_size} then, {now.world_size} now."
+    if then.threads and now.threads and then.threads != now.threads:
+        yield f"Another number of torch's threads: {then.threads} then, {now.threads} now."
     digests = [
         {path.rsplit("/", 1)[-1]: digest for path, digest in one.assets.items() if digest} for one in (then, now)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -279,8 +280,18 @@ def first_weights(origin: Origin, like: Run) -> Origin:
 
 def linked(manifest: Manifest, like: Run) -> Manifest:
     """Return the manifest of a run that names the run which it repeats, and has its number of threads."""
-    resources = dataclasses.replace(manifest.resources, threads=like.manifest.resources.threads)
+    threads = like.manifest.resources.threads
+    if threads is None and like.started is not None and like.started.threads not in (0, _usual_threads()):
+        threads = like.started.threads
+    resources = dataclasses.replace(manifest.resources, threads=threads)
     return dataclasses.replace(manifest, like=like.manifest.run_id, resources=resources)
+
+
+def _usual_threads() -> int:
+    """Return the number of threads that torch probably takes in a process which this one starts."""
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(number) if number.isdecimal() else cores
 
 
 def say_versions(like: Run, manifest: Manifest, card: TaskCard | None) -> None:

@@ -66,11 +66,12 @@ def test_other_versions_are_said_and_stay_in_the_record(root: Path, caplog: pyte
 
 
 def test_other_config_values_and_machines_are_named(root: Path) -> None:
-    run = made(root, "first", seed=7, first_iteration=4)
-    changes: dict[str, Any] = {"seed": 8, "dt": 0.01, "devices": ("cuda:0",), "assets": {}}
+    run = made(root, "first", seed=7, first_iteration=4, threads=1)
+    changes: dict[str, Any] = {"seed": 8, "dt": 0.01, "devices": ("cuda:0",), "threads": 2}
     again = made(root, "again", like=run, **changes)
     assert differences(again.record) == (
         "Other devices: cpu then, cuda:0 now.",
+        "Another number of torch's threads: 1 then, 2 now.",
         "first was resumed, last at iteration 4; this run was not.",
         "Other config values: env.sim.dt 0.005 then, 0.01 now.",
     )

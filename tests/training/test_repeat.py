@@ -145,3 +145,15 @@ def test_a_launcher_that_cannot_be_used_here_is_refused_with_the_argument_that_r
     with pytest.raises(rlnb.RlnbError, match=r"'moon', which cannot be used here.* Use launcher=rlnb.local\(\)"):
         run.rerun()
     assert planned(like=run, launcher=rlnb.local()).launcher == "local"
+
+
+def test_another_number_of_threads_is_that_of_the_run(
+    first: rlnb.Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rlnb.Run(shutil.copytree(first.path, root / "runs" / first.id))
+    changed(run, "jobs/0-train/started.json", threads=3)
+    run = rlnb.get_run(run.id)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert planned(like=run).resources.threads == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert planned(like=run).resources.threads is None, "a living simulator has this number"

@@ -214,6 +214,7 @@ class Context:
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
             roles=tuple(role.name for role in self.roles),
+            threads=sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 0,
         )
         files.write_once(self._job.started, started)
         observe("rlnb_run_started", run_dir=self._run.path, manifest=self._manifest)
