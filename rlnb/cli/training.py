@@ -187,7 +187,7 @@ def rerun(
     trust: Trust = False,
     wait: Wait = True,
 ) -> None:
-    """Train a run again, with the code, config and seed in its folder."""
+    """Train a run again, with its code, config and seed."""
     import rlnb
     from rlnb.simulation import simulator
 

@@ -1,4 +1,4 @@
-"""The version of a task's source that a call uses: this kernel's own, the one that was asked for, or the newest."""
+"""The version of a task's source that a call uses: this kernel's own, the one that the task names, or the newest."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pinned(task: Task) -> Task:
     """Return a task whose source is a copy that no edit changes, and whose hashes are those of this copy.
 
     A task of a cell stands for the cell, so that an edit of it is used, and a sentence says so. It does not stand for
-    the cell of another notebook that has taken the same name: then the version that this kernel has run, or was asked
-    for, is used. All other tasks, such as those of a run's copy, stand for the files that were hashed.
+    the cell of another notebook that has taken the same name: then the version that this kernel has run, or that
+    the task named, is used. All other tasks, such as those of a run's copy, stand for the files that were hashed.
 
     Raises:
         RlnbError: The cell was not saved, or a file cannot be read or is not the recorded one.
@@ -130,7 +130,7 @@ def _tell_taken(task: Task, asked_for: Version, current: Version) -> None:
         "changed",
         current.module,
         f"{task.id}: {current.notebook or 'another program'} has replaced {current.module} since rlnb.task(...). The "
-        f"version that was asked for, {asked_for.sha256[:SHOWN_DIGITS]}, is used. Use rlnb.task({task.id!r}) for the "
+        f"version that it named, {asked_for.sha256[:SHOWN_DIGITS]}, is used. Use rlnb.task({task.id!r}) for the "
         "new one.",
     )
 

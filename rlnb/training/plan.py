@@ -12,7 +12,7 @@ from rlnb.launch.local import LocalLauncher
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.simulation import far
-from rlnb.spec import Json, Manifest
+from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks.agent_config import AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
@@ -61,19 +61,13 @@ def make_plan(request: TrainRequest) -> Plan:
     """
     problems = [*_odd_arguments(request)]
     root, launcher = options.folders, request.launcher or LocalLauncher()
-    python, asset_root = request.python or options.python, request.asset_root or options.asset_root
     auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     agent = AgentChoice()
     try:
         agent = agent_choice(request.agent)
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
-    if request.script is None:
-        task = as_task(request.task, root)
-        lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
-    else:
-        task = script_task(request.script, request.args, request.refused_by_a_script())
-        lookup = Lookup(name=plugins.SCRIPT.name)
+    task, lookup = _looked_up(request, root, agent)
     like = request.like if isinstance(request.like, Run) else None
     if like is not None and task.id == like.task:
         agent = as_recorded(agent, like, lookup)
@@ -101,6 +95,16 @@ def make_plan(request: TrainRequest) -> Plan:
         like=like,
         engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
+
+
+def _looked_up(request: TrainRequest, root: Root, agent: AgentChoice) -> tuple[Task, Lookup]:
+    """Return the task of a request, or that of its script, with its library and task card."""
+    if request.script is not None:
+        task = script_task(request.script, request.args, request.refused_by_a_script())
+        return task, Lookup(name=plugins.SCRIPT.name)
+    task = as_task(request.task, root)
+    python, asset_root = request.python or options.python, request.asset_root or options.asset_root
+    return task, look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:

@@ -37,7 +37,7 @@ def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> Ru
 
 
 def of(task: Any, **arguments: Any) -> Subject:
-    values = {"policy": None, "checkpoint": None, "trust": False, "python": None, "asset_root": None}
+    values = {"policy": None, "checkpoint": None, "trust": False, "mode": None, "python": None, "asset_root": None}
     return subject(task, **{**values, **arguments})
 
 

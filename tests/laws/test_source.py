@@ -15,7 +15,7 @@ REPO = Path(__file__).parents[2]
 MODULES = sorted((REPO / "rlnb").rglob("*.py"))
 SOURCES = [*MODULES, *sorted(REPO.glob("plugins/*/src/**/*.py")), *sorted(REPO.glob("extensions/*/src/**/*.py"))]
 
-LINES = 400
+LINES = 600
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 KNOWS_ISAACLAB = "rlnb/version.py"
 VERSION = re.compile(r"(?<![\d.])3\.0(?![\d])|isaaclab(\[\w+\])?\s*[=<>~!]=")

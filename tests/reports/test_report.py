@@ -72,7 +72,7 @@ def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
         "completed",
         "30 of 30",
         "1,920",
-        "seed=7",
+        "and the seed, 7.",
         "95 % interval",
         run.manifest.git.get("commit", ""),
         run.id,

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,16 +18,16 @@ from rlnb.worker.isaac import release
 from rlnb.worker.isaac.module import FromText
 
 
-def stamps(cfg: Any, imports: Iterable[str], kwargs: Mapping[str, Any]) -> dict[str, str]:
+def stamps(cfg: Any, imports: Iterable[str], values: Iterable[object]) -> dict[str, str]:
     """Return the files of the user's own packages that define a task, each with its stamp.
 
     Args:
         cfg: The env config.
         imports: Modules that the user has named to register tasks.
-        kwargs: Arguments of the task's registration, some of which name YAML files.
+        values: Values of the task's registration, some of which name YAML files.
     """
     found = _own_files(cfg, imports).values()
-    return {file: stamp(file) for file in sorted({*found, *_yaml_files(kwargs)})}
+    return {file: stamp(file) for file in sorted({*found, *_yaml_files(values)})}
 
 
 def hashes(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
@@ -54,9 +54,9 @@ def _own_files(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
     return {name: file for name, module in modules.items() if (file := own_file(module))}
 
 
-def _yaml_files(kwargs: Mapping[str, Any]) -> Iterator[str]:
+def _yaml_files(values: Iterable[object]) -> Iterator[str]:
     """Yield the YAML files of the user's own packages that a registration names as ``"package:file.yaml"``."""
-    for value in kwargs.values():
+    for value in values:
         if isinstance(value, str) and value.endswith(".yaml"):
             package, _, name = value.rpartition(":")
             with contextlib.suppress(ImportError, ValueError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.success import LOGGED, Successes
-from rlnb.worker.isaac.task_log import LOG, with_log
+from rlnb.worker.isaac.task_log import LOG, Extras, with_log
 
 if TYPE_CHECKING:
     import torch
@@ -107,7 +107,7 @@ class RecentSuccess:
                 self._reset, self._is_new = True, self._is_new.index_fill(0, ids, True)
             yield
 
-    def _with_rate(self, extras: dict[str, Any], ends: bool) -> dict[str, Any]:
+    def _with_rate(self, extras: Extras, ends: bool) -> Extras:
         """Return a step's extras with the success rate if an iteration ends, and without the env's own rate."""
         log = {name: value for name, value in extras.get(LOG, {}).items() if name != LOGGED}
         with self._harmless():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlnb.worker.isaac import isaaclab
 
@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 LOG = "log"
 """Key of ``extras`` under which libraries find the numbers."""
+Extras: TypeAlias = Mapping[str, Any]
+"""What an env returns beside the outcome of a step, with values of any type."""
 KEYS = ("episode", LOG)
 """Keys of ``extras`` under which a task may log. The second takes precedence."""
 FIX = "Log numbers: float, int, bool, a NumPy number, or a tensor. A vector's mean is logged."
@@ -40,7 +42,7 @@ class TaskLog:
             return extras
         return with_log(extras, self._numbers(extras))
 
-    def _numbers(self, extras: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    def _numbers(self, extras: Extras) -> dict[str, torch.Tensor]:
         import torch
 
         tensors: dict[Any, dict[str, torch.Tensor]] = {}  # by device
@@ -57,7 +59,7 @@ class TaskLog:
             found.update(zip(values, torch.stack([*values.values()]).detach().unbind(), strict=True))
         return {name: found[name] for name in logged if name in found}
 
-    def _logged(self, extras: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    def _logged(self, extras: Extras) -> dict[str, tuple[str, Any]]:
         """Return the place and the value of everything that is logged, by name."""
         logged: dict[str, tuple[str, Any]] = {}
         for key in KEYS:
@@ -113,7 +115,7 @@ def attach(env: Any) -> None:
     raw.step = logged
 
 
-def with_log(extras: Mapping[str, Any], log: Mapping[str, Any]) -> dict[str, Any]:
+def with_log(extras: Extras, log: Extras) -> Extras:
     """Return extras with a log, under every key under which they have one, and under :data:`LOG`."""
     return {**extras, **{key: log for key in KEYS if key in extras}, LOG: log}
 

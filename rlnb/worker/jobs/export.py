@@ -238,20 +238,12 @@ def export(job_dir: Path) -> None:
         manifest=manifest,
         mode=options.mode,
     ) as (env, agent_cfg):
-        device, trust, formats = str(env.unwrapped.device), options.trust, list(options.formats)
         name = f"the policy of {checkpoint.name}"
         observations = first_observations(env, name)
         with staged(run.exports) as folder:
-            if callable(getattr(backend, "export", None)):
-                exporter = cast(Exporting, backend)
-                paths = exporter.export(env, agent_cfg, checkpoint, folder, formats=formats, device=device, trust=trust)
-            else:
-                policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
-                paths = traced(policy, env, folder, formats)
+            paths = _written(backend, env, agent_cfg, checkpoint, folder, options)
             refuse_not_finite_files(paths, observations, name)
-            names = callable(getattr(backend, "input_groups", None))
-            groups = cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}
-            metadata.attach(paths, env.unwrapped, manifest, options, groups)
+            metadata.attach(paths, env.unwrapped, manifest, options, _input_groups(backend, env, agent_cfg))
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(
@@ -263,3 +255,21 @@ def export(job_dir: Path) -> None:
         warnings=(*differences(job), *play_notes(manifest.task, job.module, options.mode)),
     )
     files.write_once(job.folder.result, result)
+
+
+def _written(
+    backend: Backend, env: Any, agent_cfg: Any, checkpoint: Path, folder: Path, options: ExportOptions
+) -> Mapping[str, Path]:
+    """Write the files into a folder, with the backend's own export if it has one; return them by format."""
+    device, trust, formats = str(env.unwrapped.device), options.trust, list(options.formats)
+    if callable(getattr(backend, "export", None)):
+        exporter = cast(Exporting, backend)
+        return exporter.export(env, agent_cfg, checkpoint, folder, formats=formats, device=device, trust=trust)
+    policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
+    return traced(policy, env, folder, formats)
+
+
+def _input_groups(backend: Backend, env: Any, agent_cfg: Any) -> Mapping[str, Sequence[str]]:
+    """Return the observation groups that each input of the files joins."""
+    names = callable(getattr(backend, "input_groups", None))
+    return cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}

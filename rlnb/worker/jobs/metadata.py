@@ -127,7 +127,7 @@ def _numbers(env: Any, space: Any, inputs: Sizes | None, groups: Mapping[str, Se
         if any(group not in env.observation_manager.active_terms for group in joined):
             continue  # the state of a recurrent policy
         terms = interface.observations_of(env, joined)
-        width = sum(stop - start for term in terms for start, stop in term["columns"])  # type: ignore[union-attr,misc]
+        width = sum(int(env.observation_manager.group_obs_dim[group][0]) for group in joined) if terms else 0
         known &= bool(terms) and (inputs is None or [*inputs[name]][1:] == [width])
         rows += [{**term, "input": name} for term in terms]
     actions = interface.actions_of(env)

@@ -63,7 +63,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         registered_agents=tuple(agents.all_names(registered)),
         default_library=agents.default_library(registered),
         assets=_assets(env_cfg, root),
-        sources=stamps(env_cfg, task.imports, gymnasium.spec(registered.gym_id).kwargs),
+        sources=stamps(env_cfg, task.imports, gymnasium.spec(registered.gym_id).kwargs.values()),
         asset_root=root,
         versions=isaaclab.versions(),
         warning=untested(release.installed()),

@@ -40,7 +40,7 @@ def edit(file: Path) -> None:
 def test_a_task_is_defined_by_its_package_and_the_yaml_files_that_it_names(package: Path) -> None:
     cfg = importlib.import_module(f"{PACKAGE}.tasks").Cfg()
     registration = {"rl_games_cfg_entry_point": f"{PACKAGE}:agent.yaml", "skrl_cfg_entry_point": "no_such:agent.yaml"}
-    before = stamps(cfg, (), registration)
+    before = stamps(cfg, (), registration.values())
     names = ["__init__.py", "agent.yaml", "rewards.py", "tasks.py"]
     assert [*before] == [str(package / name) for name in names]
     assert all(before.values())
@@ -48,11 +48,11 @@ def test_a_task_is_defined_by_its_package_and_the_yaml_files_that_it_names(packa
     assert hashes(cfg, ())[f"{PACKAGE}.tasks"] == digest
     assert [*hashes(cfg, ())] == [PACKAGE, f"{PACKAGE}.rewards", f"{PACKAGE}.tasks"]
     edit(package / "agent.yaml")
-    after = stamps(cfg, (), registration)
+    after = stamps(cfg, (), registration.values())
     assert [Path(file).name for file in before if before[file] != after[file]] == ["agent.yaml"]
 
 
 def test_a_task_of_an_installed_package_has_no_sources_of_the_user_but_those_that_it_imports(package: Path) -> None:
     importlib.import_module(f"{PACKAGE}.rewards")
-    assert stamps(pytest.Item.__new__, (), {}) == {}
-    assert [Path(file).name for file in stamps(0, (f"{PACKAGE}.rewards",), {})] == ["__init__.py", "rewards.py"]
+    assert stamps(pytest.Item.__new__, (), ()) == {}
+    assert [Path(file).name for file in stamps(0, (f"{PACKAGE}.rewards",), ())] == ["__init__.py", "rewards.py"]

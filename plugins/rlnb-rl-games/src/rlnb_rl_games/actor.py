@@ -62,7 +62,8 @@ def squashes(agent_cfg: AgentConfig) -> bool:
 
     RL-Games' player does not pass the mean through it.
     """
-    return agent_cfg["params"].get("model", {}).get("name") == TANH
+    model = agent_cfg["params"].get("model")
+    return model is not None and model["name"] == TANH
 
 
 class Normaliser(torch.nn.Module):

@@ -16,6 +16,7 @@ class Params(TypedDict):
     """The argument of RL-Games' runner."""
 
     algo: Algorithm
+    model: NotRequired[Model]
     config: Settings
     network: Collection[str]
     """Names of the network's parts; a recurrent network has ``"rnn"``."""
@@ -26,6 +27,12 @@ class Params(TypedDict):
 
 class Algorithm(TypedDict):
     """The name of the algorithm."""
+
+    name: str
+
+
+class Model(TypedDict):
+    """The name of the model, which decides the policy's distribution."""
 
     name: str
 
