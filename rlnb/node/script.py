@@ -7,7 +7,7 @@ from pathlib import Path
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
-from rlnb.tasks.version import is_of
+from rlnb.storage.source_hash import is_of
 
 
 def edited(run: RunDir) -> str:

@@ -15,9 +15,9 @@ from rlnb.display import front_end
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Task
+from rlnb.storage.source_hash import sha256
 from rlnb.tasks.cell import fail, run_here, write_module
 from rlnb.tasks.task import task
-from rlnb.tasks.version import sha256
 
 _SHOWN_DIGITS = 12
 

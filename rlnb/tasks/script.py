@@ -9,7 +9,7 @@ from pathlib import Path
 from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
 from rlnb.storage import files
-from rlnb.tasks.version import sha256
+from rlnb.storage.source_hash import sha256
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device", "deterministic")
 """Arguments of ``rlnb.train`` that many training scripts have too."""

@@ -24,10 +24,10 @@ from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import files
+from rlnb.storage.source_hash import is_of
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import task as task_of
-from rlnb.tasks.version import is_of
 from rlnb.training.inputs import InputFile
 from rlnb.training.lookup import Lookup
 from rlnb.training.manifest import Origin

@@ -16,10 +16,9 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.agent_config import choice_of
 from rlnb.tasks.request import ActingRequest
-from rlnb.worker.flight.guard import Guard
+from rlnb.worker.flight.guard import Guard, refuse_not_finite
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
-from rlnb.worker.jobs.checkpoints import refuse_not_finite
 
 Act = Callable[[Any], Any]
 """Function from observations to actions."""

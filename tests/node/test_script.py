@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.node.script import edited
 from rlnb.records.layout import RunDir
-from rlnb.tasks.version import sha256
+from rlnb.storage.source_hash import sha256
 
 
 @pytest.mark.parametrize(("text", "is_edited"), [("print(1)", False), ("print(2)", True), (None, False)])

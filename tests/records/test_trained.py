@@ -9,7 +9,7 @@ import pytest
 import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
-from rlnb.tasks.version import sha256
+from rlnb.storage.source_hash import sha256
 
 POLE = rlnb.Task(
     id="Pole",

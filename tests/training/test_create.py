@@ -12,7 +12,7 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.version import sha256
+from rlnb.storage.source_hash import sha256
 from rlnb.training.create import create_run
 
 

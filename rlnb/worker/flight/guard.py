@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import NotFiniteError
+from rlnb.records import weights
+from rlnb.records.find import run_of
 from rlnb.worker.flight.parts import WIDEST, Kind, Part, States, leaves, outcome_parts, place_of, terms
 from rlnb.worker.isaac import isaaclab
 
@@ -19,6 +22,18 @@ logger = logging.getLogger(__name__)
 
 OF_DISTRIBUTIONS = ("normal expects all elements of std", "found invalid values", "probability tensor contains")
 """Parts of torch's errors about the parameters of a distribution that are nan."""
+
+
+def refuse_not_finite(checkpoint: Path) -> None:
+    """Refuse a checkpoint with a weight that is nan or infinite, whatever library wrote it.
+
+    Raises:
+        NotFiniteError: There is such a weight. The message names it, and a checkpoint of the same run to use.
+    """
+    if fault := weights.fault_of(checkpoint):
+        run = run_of(checkpoint.absolute())
+        fix = run.checkpoints.other_fix(checkpoint) if run is not None else "Use another file."
+        raise NotFiniteError(f"{checkpoint} is not finite: {fault}. {fix}")
 
 
 class Guard:

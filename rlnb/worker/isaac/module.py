@@ -10,7 +10,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFi
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from rlnb.tasks.version import body_of
+from rlnb.storage.source_hash import body_of
 
 
 def import_file(path: Path, local: Iterable[str]) -> ModuleType:

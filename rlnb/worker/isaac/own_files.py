@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from rlnb.storage.files import stamp
+from rlnb.storage.source_hash import sha256
 from rlnb.tasks.place import is_library
-from rlnb.tasks.version import sha256
 from rlnb.worker.isaac import release
 from rlnb.worker.isaac.module import FromText
 

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from rlnb.errors import NotFiniteError, RlnbError
-from rlnb.records import weights
+from rlnb.errors import RlnbError
 from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
-from rlnb.records.find import run_of
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
 from rlnb.storage import files
@@ -81,18 +79,6 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
             f"{checkpoint} holds more than weights and is not loaded: {exc}\n"
             "If you know where it comes from, pass trust=True."
         ) from exc
-
-
-def refuse_not_finite(checkpoint: Path) -> None:
-    """Refuse a checkpoint with a weight that is nan or infinite, whatever library wrote it.
-
-    Raises:
-        NotFiniteError: There is such a weight. The message names it, and a checkpoint of the same run to use.
-    """
-    if fault := weights.fault_of(checkpoint):
-        run = run_of(checkpoint.absolute())
-        fix = run.checkpoints.other_fix(checkpoint) if run is not None else "Use another file."
-        raise NotFiniteError(f"{checkpoint} is not finite: {fault}. {fix}")
 
 
 def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:

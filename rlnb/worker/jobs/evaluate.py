@@ -20,14 +20,14 @@ from rlnb.tasks.agent_config import choice_of
 from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
-from rlnb.worker.flight.guard import Guard
+from rlnb.worker.flight.guard import Guard, refuse_not_finite
 from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.isaac.env_config import play_notes
 from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs import no_simulator
-from rlnb.worker.jobs.checkpoints import refuse_not_finite, write_whole
+from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import differences
 

@@ -17,9 +17,10 @@ from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.tasks.agent_config import choice_of
+from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.isaac.env_config import play_notes
-from rlnb.worker.jobs.checkpoints import refuse_not_finite, write_whole
+from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
 from rlnb.worker.jobs.exported import first_observations, refuse_not_finite_files, staged

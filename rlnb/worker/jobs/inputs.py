@@ -17,9 +17,9 @@ from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.agent_config import choice_of
+from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.env import configured
 from rlnb.worker.isaac.spaces import spaces_of
-from rlnb.worker.jobs.checkpoints import refuse_not_finite
 
 
 def policy_of(

@@ -21,9 +21,10 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import config
 from rlnb.tasks.agent_config import horizon_of
+from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
-from rlnb.worker.jobs.checkpoints import refuse_not_finite, remove_parts, saves_recorded
+from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.envs import Envs

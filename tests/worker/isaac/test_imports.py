@@ -17,7 +17,7 @@ from rlnb.cli import app
 from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
-from rlnb.tasks.version import sha256
+from rlnb.storage.source_hash import sha256
 
 pytestmark = [
     pytest.mark.isaaclab,

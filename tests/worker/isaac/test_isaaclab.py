@@ -18,8 +18,8 @@ import rlnb
 from rlnb.metrics.events import EventReader
 from rlnb.records.repetition import differences
 from rlnb.reports import sections
+from rlnb.storage.source_hash import sha256
 from rlnb.tasks import cell
-from rlnb.tasks.version import sha256
 
 pytestmark = [
     pytest.mark.isaaclab,
