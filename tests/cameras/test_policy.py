@@ -42,7 +42,7 @@ def of(task: Any, **arguments: Any) -> Subject:
 
 
 def test_a_task_alone_has_no_policy(root: Path) -> None:
-    assert of("Lift") == Subject(task=rlnb.Task(id="Lift"), policy=None, mode=None, python=None, asset_root=None)
+    assert of("Lift") == Subject(task=rlnb.Task(id="Lift"), policy=None, mode="train", python=None, asset_root=None)
 
 
 def test_a_run_stands_for_its_task_its_last_policy_and_its_interpreter(root: Path) -> None:

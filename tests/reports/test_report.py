@@ -1,4 +1,5 @@
 import contextlib
+import html
 import re
 
 import numpy as np
@@ -78,8 +79,8 @@ def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
         run.id,
     ):
         assert text in page
+    assert f"rlnb.train(like={html.escape(repr(str(run.path)))})" in page
     assert "-m rlnb.worker train" in page
-    assert "max_iterations=30" in page
 
 
 def test_it_has_every_hyperparameter_and_says_where_the_task_is_from(page):
