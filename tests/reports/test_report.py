@@ -79,7 +79,7 @@ def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
         run.id,
     ):
         assert text in page
-    assert f"rlnb.train(like={html.escape(repr(str(run.path)))})" in page
+    assert f"rlnb.train(like={str(run.path)!r})" in html.unescape(page)
     assert "-m rlnb.worker train" in page
 
 

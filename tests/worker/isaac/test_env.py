@@ -14,7 +14,7 @@ import rlnb
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.tasks.agent_config import AgentChoice
-from rlnb.worker.isaac import agents, determinism, env, isaaclab
+from rlnb.worker.isaac import agents, determinism, env, env_config, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -55,7 +55,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     registered = isaaclab.Registered(gym_id="Demo-v0", success=None, agents={})
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
-    monkeypatch.setattr(isaaclab, "resolve", lambda task, registered: Config())
+    monkeypatch.setattr(env_config, "resolve", lambda task, registered, mode: Config())
     monkeypatch.setattr(
         agents, "resolve", lambda task, registered, library, name: {"algorithm": {"lr": 0.1}, "of": name}
     )

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rlnb
@@ -28,7 +29,7 @@ def checkpoints(run: rlnb.Run) -> list[Path]:
     """The checkpoints, written again for each test."""
     paths = [run.path / "logs" / f"model_{number}.json" for number in (4, 9, 14, 19)]
     for path in paths:
-        path.touch()
+        path.write_text("{}")
     return paths
 
 
@@ -92,6 +93,6 @@ def test_companions_are_removed_with_their_checkpoints(
     monkeypatch.setattr(RunRecord, "library_spec", library)
     buffers = [path.with_suffix(".buffer.npz") for path in checkpoints]
     for path in buffers:
-        path.touch()
+        np.savez(path, actions=0.0)
     tidy(RunRecord(run.path), keep=1)
     assert [path.name for path in buffers if path.exists()] == ["model_9.buffer.npz", "model_19.buffer.npz"]
