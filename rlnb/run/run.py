@@ -322,8 +322,8 @@ class Run(RunFacts):
         from rlnb.records.export import ExportOptions, files_of, formats_of
 
         options = ExportOptions(
-            formats=formats_of(plugins.library(self.library), formats),
             checkpoint=checkpoint_of(self._record, checkpoint),
+            formats=formats_of(plugins.library(self.library), formats),
             trust=trust,
             mode=env_mode(mode),
         )

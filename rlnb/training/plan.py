@@ -62,12 +62,7 @@ def make_plan(request: TrainRequest) -> Plan:
     problems = [*_odd_arguments(request)]
     root, launcher = options.folders, request.launcher or LocalLauncher()
     auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
-    agent = AgentChoice()
-    try:
-        agent = agent_choice(request.agent)
-    except RlnbError as exc:
-        problems.append(Problem(what=str(exc)))
-    task, lookup = _looked_up(request, root, agent)
+    task, lookup, agent = _looked_up(request, root, problems)
     like = request.like if isinstance(request.like, Run) else None
     if like is not None and task.id == like.task:
         agent = as_recorded(agent, like, lookup)
@@ -97,14 +92,25 @@ def make_plan(request: TrainRequest) -> Plan:
     )
 
 
-def _looked_up(request: TrainRequest, root: Root, agent: AgentChoice) -> tuple[Task, Lookup]:
-    """Return the task of a request, or that of its script, with its library and task card."""
+def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tuple[Task, Lookup, AgentChoice]:
+    """Return the task of a request, or that of its script, its library with the task card, and its agent config.
+
+    Args:
+        request: The request.
+        root: Folder of runs and tasks.
+        problems: A problem of the argument ``agent`` is added to it.
+    """
+    python, asset_root = request.python or options.python, request.asset_root or options.asset_root
+    agent = AgentChoice()
+    try:
+        agent = agent_choice(request.agent)
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc)))
     if request.script is not None:
         task = script_task(request.script, request.args, request.refused_by_a_script())
-        return task, Lookup(name=plugins.SCRIPT.name)
+        return task, Lookup(name=plugins.SCRIPT.name), agent
     task = as_task(request.task, root)
-    python, asset_root = request.python or options.python, request.asset_root or options.asset_root
-    return task, look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
+    return task, look_up(task, request.library, root, python, asset_root, agent_name=agent.name), agent
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -119,6 +120,24 @@ def test_every_page_with_snippets_is_executed() -> None:
     tests = "".join(file.read_text() for file in files)
     executed = set(re.findall(r'"((?:docs/|plugins/)?[\w/-]+\.md)"', tests))
     assert {str(page.relative_to(REPO)) for page in PAGES if blocks(page)} <= executed
+
+
+def test_the_page_about_exports_reads_the_metadata_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    value = onnx.helper.make_tensor_value_info("obs", onnx.TensorProto.FLOAT, ["n", 2])
+    actions = onnx.helper.make_tensor_value_info("actions", onnx.TensorProto.FLOAT, ["n", 2])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["obs"], ["actions"])], "policy", [value], [actions])
+    model = onnx.helper.make_model(graph, ir_version=9, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    term = {"name": "joint_pos", "columns": [[0, 2]], "joint_names": ["slider", "pole"], "scale": 1.0}
+    onnx.helper.set_model_props(model, {"observations": json.dumps([term])})
+    onnx.save(model, tmp_path / "policy.onnx")
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(REPO / "docs/exports.md")
+    exec(block, {})
+    assert capsys.readouterr().out == "joint_pos [[0, 2]] ['slider', 'pole'] None 1.0\n"
 
 
 def test_the_page_about_the_cost_of_trainings_is_executed(root: Path, tmp_path: Path) -> None:

@@ -182,16 +182,7 @@ class Context:
         if self.rank != 0:
             return
         self.origin.check(first_iteration)
-        if horizon < 1 or frames_per_step <= 0:
-            raise RlnbError(
-                f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
-                "Both must be positive: check the rollout's length in the agent config."
-            )
-        if num_envs < 1:
-            raise RlnbError(
-                f"ctx.started does not get num_envs, and {self._library.name} has no envs that rlnb could count. Pass "
-                "num_envs: the number of episodes, answers or other sequences that an iteration collects."
-            )
+        _refuse_empty_iterations(horizon, frames_per_step, num_envs, self._library.name)
         self._check_frames(horizon, num_envs, max_iterations)
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
@@ -392,3 +383,21 @@ def open_job(job_dir: Path) -> OpenJob:
     """
     run = run_dir_of(job_dir)
     return OpenJob(run=run, folder=JobDir(job_dir), manifest=from_json(Manifest, files.read_json(run.manifest) or {}))
+
+
+def _refuse_empty_iterations(horizon: int, frames_per_step: float, num_envs: int, library: str) -> None:
+    """Refuse iterations without steps, frames or envs.
+
+    Raises:
+        RlnbError: An iteration has none of one of these.
+    """
+    if horizon < 1 or frames_per_step <= 0:
+        raise RlnbError(
+            f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
+            "Both must be positive: check the rollout's length in the agent config."
+        )
+    if num_envs < 1:
+        raise RlnbError(
+            f"ctx.started does not get num_envs, and {library} has no envs that rlnb could count. Pass "
+            "num_envs: the number of episodes, answers or other sequences that an iteration collects."
+        )
