@@ -145,6 +145,46 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
     return roles
 
 
+def size_problems(
+    library: Library, values: Mapping[str, object], usual: Mapping[str, object], num_envs: int
+) -> list[Problem]:
+    """Return the problems of the sizes in an agent config, with which a library would fail late, or learn nothing.
+
+    Args:
+        library: The library.
+        values: The agent config by dotted path.
+        usual: The same without the values that the user has set.
+        num_envs: Number of envs of a rank.
+
+    Raises:
+        HookError: The plugin's function fails, or does not return problems.
+    """
+    fixes = {
+        path: size or _positive(usual.get(path))
+        for path, size in library.positive.items()
+        if isinstance(value := values.get(path), int) and value < 1
+    }
+    problems = [
+        Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")
+        for path, size in fixes.items()
+    ]
+    if not library.sizes:
+        return problems
+    function = _loaded(library.sizes, functools.partial(_sizes_error, library))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            problems += function({**values, **fixes}, usual, num_envs)  # what is left after these fixes
+    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+        raise _sizes_error(library, cause_of(exc)) from exc
+    if strange := [one for one in problems if not isinstance(one, Problem)]:
+        raise _sizes_error(library, f"returned a list with {strange[0]!r}, which is not an rlnb.Problem")
+    return problems
+
+
+def _positive(size: object) -> int:
+    return size if isinstance(size, int) and size > 0 else 1
+
+
 def gpu_ranks(manifest: Manifest) -> int:
     """Return the number of ranks on each node of a training that use a GPU, if its device is a GPU."""
     each = manifest.resources.nproc_per_node
@@ -200,6 +240,12 @@ def _backend_error(library: Library, fault: str) -> HookError:
 def _roles_error(library: Library, fault: str) -> HookError:
     plugin = owner_of(library)
     what = f"The roles function {library.roles!r} of the {plugin} {fault}"
+    return HookError(what, fault=fault, fix=plugin.usual_fix)
+
+
+def _sizes_error(library: Library, fault: str) -> HookError:
+    plugin = owner_of(library)
+    what = f"The sizes function {library.sizes!r} of the {plugin} {fault}"
     return HookError(what, fault=fault, fix=plugin.usual_fix)
 
 

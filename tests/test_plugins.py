@@ -284,3 +284,36 @@ def test_the_owner_of_a_library_is_the_plugin_with_a_library_of_its_name() -> No
     for library in (echo, dataclasses.replace(echo, requires=())):
         assert plugins.owner_of(library).distribution == "rlnb-echo"
     assert str(plugins.owner_of(dataclasses.replace(echo, name="gone"))) == "plugin 'gone' (registered by hand)"
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (lambda values, usual, num_envs: 1 / 0, "division by zero"),
+        (lambda values, usual, num_envs: ["minibatches=4"], "which is not an rlnb.Problem"),
+        (lambda values, usual, num_envs: None, "TypeError"),
+        (lambda values: [], "TypeError"),
+    ],
+    ids=["raises", "returns a text", "returns None", "takes other arguments"],
+)
+def test_a_sizes_function_that_fails_is_named_with_its_plugin(
+    roles: Callable[[object], None], function: object, fault: str
+) -> None:
+    roles(function)
+    library = dataclasses.replace(WITH_ROLES, sizes="their_roles:roles", roles="")
+    with pytest.raises(rlnb.RlnbError, match=fault) as caught:
+        plugins.size_problems(library, {}, {}, 2)
+    assert "The sizes function 'their_roles:roles' of the plugin" in str(caught.value)
+
+
+def test_a_size_below_1_is_refused_and_further_problems_are_those_after_its_fix(
+    roles: Callable[[object], None],
+) -> None:
+    roles(lambda values, usual, num_envs: [rlnb.Problem(what=f"{values} {num_envs}", fix="")])
+    positive = {"steps": None, "minibatches": 1}
+    library = dataclasses.replace(WITH_ROLES, sizes="their_roles:roles", roles="", positive=positive)
+    usual = {"steps": 16, "minibatches": 4}
+    first, second, rest = plugins.size_problems(library, {"steps": 0, "minibatches": -1}, usual, 2)
+    assert (first.what, first.fix) == ("steps=0 is not a positive number.", "Use steps=16.")
+    assert second.fix == "Use minibatches=1."
+    assert rest.what == "{'steps': 16, 'minibatches': 1} 2"

@@ -46,10 +46,14 @@ class Library:
     """``"module:function"`` that gives each rank a :class:`rlnb.Role`, called without torch as ``function(world_size,
     agent)``, with the agent config values of the user by dotted path. It returns a list with a role for each rank, or
     raises :class:`rlnb.RlnbError` if there are too few ranks. Empty if all ranks do the same."""
+    positive: Mapping[str, int | None] = field(default_factory=dict)
+    """Sizes in the agent config that have to be at least 1, by dotted path, each with the size that a refusal suggests;
+    None suggests that of the task's agent config."""
     sizes: str = ""
     """``"module:function"`` that finds sizes in an agent config that do not fit each other, called without torch as
-    ``function(values, usual, num_envs)``: the config by dotted path, the same without the values of the user, and the
-    number of envs of a rank. It returns a list of :class:`rlnb.Problem`. Empty if any sizes fit."""
+    ``function(values, usual, num_envs)``: the config by dotted path, in which the sizes of ``positive`` are positive,
+    the same without the values of the user, and the number of envs of a rank. It returns a list of
+    :class:`rlnb.Problem`. Empty if any sizes fit."""
     makes_env: bool = False
     """Whether the backend makes its envs itself, with :meth:`rlnb.backend.TrainContext.make_env`. ``train`` then gets
     None as its env."""

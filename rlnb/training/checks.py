@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb import plugins
@@ -15,6 +14,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.hooks.calls import call
+from rlnb.hooks.plugin import HookError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.registration.library import Library
@@ -78,24 +78,20 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     return problems
 
 
-@functools.cache
-def _loaded(reference: str) -> Callable[..., Iterable[Problem]]:
-    """Return the function of a plugin."""
-    function: Callable[..., Iterable[Problem]] = plugins.load(reference)
-    return function
-
-
 def _check_sizes(manifest: Manifest, lookup: Lookup) -> Iterator[Problem]:
     """Find sizes in the agent config with which the library would fail late, or learn nothing."""
     library, card, agent = lookup.library, lookup.card, lookup.agent
-    if library is None or not library.sizes or card is None or agent is None or agent.error:
+    if library is None or card is None or agent is None or agent.error:
         return
     resources, num_envs = manifest.resources, manifest.task.num_envs or card.num_envs
     ranks = resources.nodes * resources.nproc_per_node
     if all(isinstance(count, int) and count > 0 for count in (num_envs, ranks)) and num_envs >= ranks:
         usual = {path: field.value for path, field in agent.fields.items()}
         chosen = {path.removeprefix("+"): value for path, value in manifest.agent.items()}
-        yield from _loaded(library.sizes)({**usual, **chosen}, usual, num_envs // ranks)
+        try:
+            yield from plugins.size_problems(library, {**usual, **chosen}, usual, num_envs // ranks)
+        except HookError as exc:
+            yield Problem(what=f"{exc.what}.", fix=exc.fix)
 
 
 _EXAMPLES = {

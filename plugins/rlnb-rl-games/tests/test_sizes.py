@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_rl_games import sizes
+
+from rlnb import plugins
 
 HORIZON, SIZE, SEQUENCE = (f"params.config.{name}" for name in ("horizon_length", "minibatch_size", "seq_length"))
 USUAL: dict[str, Any] = {HORIZON: 16, SIZE: 16_384, "params.config.mini_epochs": 8}
@@ -29,7 +30,7 @@ RECURRENT = {"params.network.rnn.name": "lstm"}
     ],
 )
 def test_the_fix_is_the_nearest_size_that_fits(chosen: dict[str, Any], num_envs: int, expected: dict[str, int]) -> None:
-    found = list(sizes.problems({**USUAL, **chosen}, USUAL, num_envs))
+    found = list(plugins.size_problems(plugins.library("rl_games"), {**USUAL, **chosen}, USUAL, num_envs))
     fixed = {path: int(size) for one in found for path, size in re.findall(r"([\w.]+)=(\d+)", one.fix)}
     assert fixed == expected
-    assert not list(sizes.problems({**USUAL, **chosen, **fixed}, USUAL, num_envs))
+    assert not list(plugins.size_problems(plugins.library("rl_games"), {**USUAL, **chosen, **fixed}, USUAL, num_envs))

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_rsl_rl import sizes
+
+from rlnb import plugins
 
 STEPS, MINIBATCHES = "num_steps_per_env", "algorithm.num_mini_batches"
 USUAL: dict[str, Any] = {STEPS: 24, MINIBATCHES: 4, "algorithm.num_learning_epochs": 5, "actor.class_name": "MLPModel"}
@@ -14,9 +15,11 @@ RECURRENT = {"actor.class_name": "RNNModel"}
 
 def fixes(chosen: dict[str, Any], num_envs: int) -> dict[str, int]:
     """Return the values of the fixes, and check that no problem is left with them."""
-    found = list(sizes.problems({**USUAL, **chosen}, USUAL, num_envs))
+    found = list(plugins.size_problems(plugins.library("rsl_rl"), {**USUAL, **chosen}, USUAL, num_envs))
     fixed = {path: int(size) for one in found for path, size in re.findall(r"([\w.]+)=(\d+)", one.fix)}
-    assert not list(sizes.problems({**USUAL, **chosen, **fixed}, USUAL, num_envs)), found
+    assert not list(plugins.size_problems(plugins.library("rsl_rl"), {**USUAL, **chosen, **fixed}, USUAL, num_envs)), (
+        found
+    )
     return fixed
 
 

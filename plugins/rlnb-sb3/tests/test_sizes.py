@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_sb3 import sizes
+
+from rlnb import plugins
 
 USUAL: dict[str, Any] = {"n_steps": 16, "n_minibatches": 4, "n_epochs": 5}
 
@@ -23,7 +24,7 @@ USUAL: dict[str, Any] = {"n_steps": 16, "n_minibatches": 4, "n_epochs": 5}
     ],
 )
 def test_the_fix_is_the_nearest_size_that_fits(chosen: dict[str, Any], num_envs: int, expected: dict[str, int]) -> None:
-    found = list(sizes.problems({**USUAL, **chosen}, USUAL, num_envs))
+    found = list(plugins.size_problems(plugins.library("sb3"), {**USUAL, **chosen}, USUAL, num_envs))
     fixed = {path: int(size) for one in found for path, size in re.findall(r"(\w+)=(\d+)", one.fix)}
     assert fixed == expected
-    assert not list(sizes.problems({**USUAL, **chosen, **fixed}, USUAL, num_envs))
+    assert not list(plugins.size_problems(plugins.library("sb3"), {**USUAL, **chosen, **fixed}, USUAL, num_envs))

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from rlnb_skrl import sizes
+
+from rlnb import plugins
 
 ROLLOUTS, MINIBATCHES, BATCH = "agent.rollouts", "agent.mini_batches", "agent.batch_size"
 PPO: dict[str, Any] = {ROLLOUTS: 16, MINIBATCHES: 8, "agent.learning_epochs": 5, "memory.memory_size": -1}
@@ -32,7 +33,7 @@ SCALED = {"agent.observation_preprocessor": "RunningStandardScaler"}
 def test_the_fix_is_the_nearest_size_that_fits(
     usual: dict[str, Any], chosen: dict[str, Any], num_envs: int, expected: dict[str, int]
 ) -> None:
-    found = list(sizes.problems({**usual, **chosen}, usual, num_envs))
+    found = list(plugins.size_problems(plugins.library("skrl"), {**usual, **chosen}, usual, num_envs))
     fixed = {path: int(size) for one in found for path, size in re.findall(r"([\w.]+)=(-?\d+)", one.fix)}
     assert {path: size for path, size in fixed.items() if size > 0} == expected
-    assert not list(sizes.problems({**usual, **chosen, **fixed}, usual, num_envs))
+    assert not list(plugins.size_problems(plugins.library("skrl"), {**usual, **chosen, **fixed}, usual, num_envs))

@@ -12,10 +12,24 @@ BUFFER = ".replay_buffer.npz"
 """End of the name of the file beside a checkpoint that holds its replay buffer."""
 SIZES = ("minibatch_size", "central_value_config.minibatch_size")
 """Values of ``params.config`` that have to divide the frames of a rank's iteration."""
+POSITIVE = (
+    "horizon_length",
+    "mini_epochs",
+    "minibatch_size",
+    "minibatch_size_per_env",
+    "central_value_config.mini_epochs",
+    "central_value_config.minibatch_size",
+    "seq_length",
+    "batch_size",
+    "num_steps_per_episode",
+    "replay_buffer_size",
+)
+"""Values of ``params.config`` that have to be at least 1; those after the sequence are of SAC."""
 
 RL_GAMES = Library(
     name="rl_games",
     backend="rlnb_rl_games.backend:RlGames",
+    positive={f"params.config.{name}": None for name in POSITIVE},
     sizes="rlnb_rl_games.sizes:problems",
     agent_key="rl_games_cfg_entry_point",
     default_agent="rlnb_rl_games:ppo.yaml",

@@ -10,19 +10,6 @@ from rlnb_rl_games.plugin import SIZES
 CONFIG = "params.config."
 HORIZON, SEQUENCE = f"{CONFIG}horizon_length", f"{CONFIG}seq_length"
 SIZES_IN_CONFIG = frozenset(f"{CONFIG}{name}" for name in SIZES)
-POSITIVE = (
-    HORIZON,
-    f"{CONFIG}mini_epochs",
-    f"{CONFIG}minibatch_size",
-    f"{CONFIG}minibatch_size_per_env",
-    f"{CONFIG}central_value_config.mini_epochs",
-    f"{CONFIG}central_value_config.minibatch_size",
-    SEQUENCE,
-    f"{CONFIG}batch_size",
-    f"{CONFIG}num_steps_per_episode",
-    f"{CONFIG}replay_buffer_size",
-)
-"""Numbers that have to be at least 1; those after the sequence are of SAC."""
 USUAL_SEQUENCE = 4
 """RL-Games' own length of a sequence of a recurrent network."""
 
@@ -35,9 +22,6 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         usual: The same without the values that the user has set.
         num_envs: Number of envs of a rank.
     """
-    for path, size in (raised := _raised(values, usual)).items():
-        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")
-    values = {**values, **raised}  # further problems are those that these fixes leave
     horizon = values.get(HORIZON)
     if not isinstance(horizon, int):
         return
@@ -50,9 +34,7 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         what = f"{HORIZON}={horizon} is not a multiple of {SEQUENCE}={sequence}, the steps of a recurrent network."
         yield Problem(what=what, fix=f"Use {HORIZON}={fit}.")
     # A size equal to the default is not a request: it appears in every dumped config file.
-    requests = {
-        path: size for path, size in values.items() if path in SIZES_IN_CONFIG - {*raised} and size != usual.get(path)
-    }
+    requests = {path: size for path, size in values.items() if path in SIZES_IN_CONFIG and size != usual.get(path)}
     yield from _odd_sizes(requests, fit * num_envs, sequence)
 
 
@@ -90,12 +72,3 @@ def _sequence(values: Mapping[str, object]) -> int:
         return 1
     length = values.get(SEQUENCE, USUAL_SEQUENCE)
     return length if isinstance(length, int) else USUAL_SEQUENCE
-
-
-def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
-    """Return a positive size for each one that is not. The usual one of a minibatch is adapted, if necessary."""
-    return {
-        path: before if isinstance(before := usual.get(path), int) and before > 0 else 2
-        for path in POSITIVE
-        if isinstance(size := values.get(path), int) and size < 1
-    }

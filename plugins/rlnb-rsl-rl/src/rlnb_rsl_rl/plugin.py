@@ -4,6 +4,12 @@ from rlnb import Input, Library, hookimpl
 
 RSL_RL = Library(
     name="rsl_rl",
+    positive={
+        "num_steps_per_env": None,
+        "algorithm.num_learning_epochs": None,
+        "algorithm.num_mini_batches": 1,
+        "algorithm.gradient_length": None,
+    },
     sizes="rlnb_rsl_rl.sizes:problems",
     backend="rlnb_rsl_rl.backend:RslRl",
     agent_key="rsl_rl_cfg_entry_point",

@@ -11,7 +11,6 @@ MINIBATCHES = "algorithm.num_mini_batches"
 EPOCHS = "algorithm.num_learning_epochs"
 GRADIENT = "algorithm.gradient_length"
 PER_MINIBATCH = "algorithm.normalize_advantage_per_mini_batch"
-POSITIVE = (STEPS, EPOCHS, MINIBATCHES, GRADIENT)
 RECURRENT = ("RNN", "Recurrent")
 """Parts of the names of recurrent models, whose minibatches are made of envs, not of frames."""
 
@@ -24,8 +23,6 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         usual: The same without the values that the user has set.
         num_envs: Number of envs of a rank.
     """
-    yield from _low(values, raised := _raised(values, usual))
-    values = {**values, **raised}  # further problems are those that these fixes leave
     steps, minibatches, epochs = (values.get(path) for path in (STEPS, MINIBATCHES, EPOCHS))
     if not isinstance(steps, int):
         return
@@ -51,17 +48,3 @@ def _minibatches(values: Mapping[str, object], num_envs: int, steps: int, miniba
         lack = "a frame" if least == 1 else "two frames"
         what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: a rank has {parts} {kind}."
         yield Problem(what=what, fix=f"Use {MINIBATCHES}={fitting[-1]}, or more envs.")
-
-
-def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
-    """Return a positive size for each one that is not: the usual one, or 1 for numbers of minibatches."""
-    return {
-        path: before if isinstance(before := usual.get(path), int) and before > 0 and path != MINIBATCHES else 1
-        for path in POSITIVE
-        if isinstance(size := values.get(path), int) and size < 1
-    }
-
-
-def _low(values: Mapping[str, object], raised: Mapping[str, int]) -> Iterator[Problem]:
-    for path, size in raised.items():
-        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")

@@ -4,6 +4,7 @@ from rlnb import Library, hookimpl
 
 SB3 = Library(
     name="sb3",
+    positive={"n_steps": None, "n_epochs": None, "n_minibatches": 1},
     sizes="rlnb_sb3.sizes:problems",
     backend="rlnb_sb3.backend:Sb3",
     agent_key="sb3_cfg_entry_point",

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from rlnb import Problem
 
-STEPS, EPOCHS, MINIBATCHES, SIZE = "n_steps", "n_epochs", "n_minibatches", "batch_size"
+STEPS, MINIBATCHES, SIZE = "n_steps", "n_minibatches", "batch_size"
 LEAST = 2
 """Least number of frames in an iteration and in a minibatch, since SB3 divides by their standard deviation."""
-POSITIVE = (STEPS, EPOCHS, MINIBATCHES)
-USUAL = {STEPS: 2048, EPOCHS: 10}
-"""SB3's own values."""
+USUAL_STEPS = 2048
+"""SB3's own number of steps."""
 
 
 def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs: int) -> Iterator[Problem]:
@@ -22,10 +21,7 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         usual: The same without the values that the user has set.
         num_envs: Number of envs.
     """
-    values, usual = {**USUAL, **values}, {**USUAL, **usual}
-    yield from _low(values, raised := _raised(values, usual))
-    values = {**values, **raised}  # further problems are those that these fixes leave
-    steps, minibatches, size = (values.get(path) for path in (STEPS, MINIBATCHES, SIZE))
+    steps, minibatches, size = values.get(STEPS, USUAL_STEPS), values.get(MINIBATCHES), values.get(SIZE)
     if not isinstance(steps, int):
         return
     frames = steps * num_envs
@@ -38,17 +34,3 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
             yield Problem(what=what, fix=f"Use {MINIBATCHES}={frames // LEAST}, or more envs.")
     elif isinstance(size, int) and size < LEAST:
         yield Problem(what=f"{SIZE}={size} is less than {LEAST} frames.", fix=f"Use {SIZE}={min(64, frames)}.")
-
-
-def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
-    """Return a positive size for each one that is not: the usual one, or 1 for numbers of minibatches."""
-    return {
-        path: before if isinstance(before := usual.get(path), int) and before > 0 and path != MINIBATCHES else 1
-        for path in POSITIVE
-        if isinstance(size := values.get(path), int) and size < 1
-    }
-
-
-def _low(values: Mapping[str, object], raised: Mapping[str, int]) -> Iterator[Problem]:
-    for path, size in raised.items():
-        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")

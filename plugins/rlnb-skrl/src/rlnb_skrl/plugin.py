@@ -22,6 +22,13 @@ INTERVAL = "agent.experiment.checkpoint_interval"
 SKRL = Library(
     name="skrl",
     backend="rlnb_skrl.backend:Skrl",
+    positive={
+        "agent.rollouts": None,
+        "agent.learning_epochs": None,
+        "agent.mini_batches": 1,
+        "agent.batch_size": None,
+        "agent.gradient_steps": None,
+    },
     sizes="rlnb_skrl.sizes:problems",
     agent_key="skrl_cfg_entry_point",
     default_agent="rlnb_skrl:ppo.yaml",

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from rlnb import Problem
 
-ROLLOUTS, EPOCHS, MINIBATCHES = "agent.rollouts", "agent.learning_epochs", "agent.mini_batches"
-BATCH, GRADIENT_STEPS, MEMORY = "agent.batch_size", "agent.gradient_steps", "memory.memory_size"
-POSITIVE = (ROLLOUTS, EPOCHS, MINIBATCHES, BATCH, GRADIENT_STEPS)
+ROLLOUTS, MINIBATCHES = "agent.rollouts", "agent.mini_batches"
+BATCH, MEMORY = "agent.batch_size", "memory.memory_size"
 SCALERS = ("agent.observation_preprocessor", "agent.state_preprocessor")
 """Normalisers that take the variance of each batch, which is nan for a single frame."""
 
@@ -21,10 +20,8 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         usual: The same without the values that the user has set.
         num_envs: Number of envs of a rank.
     """
-    yield from _low(values, raised := _raised(values, usual))
     if values.get(MEMORY) == 0:
         yield Problem(what=f"{MEMORY}=0 is a memory without a frame.", fix=f"Use {MEMORY}=-1.")
-    values = {**values, **raised}  # further problems are those that these fixes leave
     least = 2 if any(values.get(path) for path in SCALERS) else 1
     rollouts, minibatches, batch = (values.get(path) for path in (ROLLOUTS, MINIBATCHES, BATCH))
     if isinstance(rollouts, int) and isinstance(minibatches, int):
@@ -43,17 +40,3 @@ def _minibatches(frames: int, minibatches: int, least: int) -> Iterator[Problem]
         lack = "a frame" if least == 1 else "two frames, whose variance normalises the observations"
         what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: a rank has {frames} frames."
         yield Problem(what=what, fix=f"Use {MINIBATCHES}={frames // least}, or more envs.")
-
-
-def _raised(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, int]:
-    """Return a positive size for each one that is not: the usual one, or 1 for numbers of minibatches."""
-    return {
-        path: before if isinstance(before := usual.get(path), int) and before > 0 and path != MINIBATCHES else 1
-        for path in POSITIVE
-        if isinstance(size := values.get(path), int) and size < 1
-    }
-
-
-def _low(values: Mapping[str, object], raised: Mapping[str, int]) -> Iterator[Problem]:
-    for path, size in raised.items():
-        yield Problem(what=f"{path}={values[path]} is not a positive number.", fix=f"Use {path}={size}.")
