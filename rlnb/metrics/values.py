@@ -46,7 +46,7 @@ def number_of(value: Any, drawn: dict[str, bool]) -> float | None:
     tag = tag_of(value)
     if value.HasField("metadata") and tag not in drawn:
         drawn[tag] = _draws(value.metadata)
-    return _number(value.tensor) if drawn.get(tag, True) else None
+    return _number(value.tensor) if drawn.get(tag) else None
 
 
 def tag_of(value: Any) -> str:

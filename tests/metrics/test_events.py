@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_FLOAT
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -81,7 +81,8 @@ def test_scalars_come_with_step_time_and_value(tmp_path: Path) -> None:
 
 
 def test_a_scalar_in_a_tensor_is_read_and_an_image_is_skipped(tmp_path: Path) -> None:
-    scalar = Summary.Value(tag=TAG, tensor=TensorProto(dtype=DT_FLOAT, float_val=[0.25]))
+    scalars = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
+    scalar = Summary.Value(tag=TAG, tensor=TensorProto(dtype=DT_FLOAT, float_val=[0.25]), metadata=scalars)
     image = Summary.Value(tag="picture", image=Summary.Image(height=1, width=1, encoded_image_string=b"png"))
     write(tmp_path, Event(wall_time=1e9, step=1, summary=Summary(value=[scalar, image])))
     reader = EventReader(tmp_path)

@@ -81,7 +81,7 @@ def test_a_tensor_that_is_not_one_real_number_is_no_scalar(tensor: dict[str, Any
         ({"plugin_data": {"plugin_name": "hparams"}}, False),
         ({"plugin_data": {"plugin_name": "pr_curves"}}, False),
         ({}, False),
-        (None, True),
+        (None, False),
     ],
     ids=str,
 )
