@@ -26,10 +26,11 @@ CARD = TaskCard(
     agents={"rsl_rl": AgentCard(fields={"seed": ConfigField(type="int", value=42)})},
     versions={"rlnb": rlnb.__version__},
 )
-MOST_CHANGES = 44
+MOST_CHANGES = 45
 """Largest number of calls from one file into another; 53 at commit 2fe4a19, with the echo library. Nine of them are
-the hooks of plugins, which all go through ``rlnb.hooks``."""
-MOST_RETURNS = 12
+the hooks of plugins, which all go through ``rlnb.hooks``; three, with three returns, the version of a task and the
+sizes of a library."""
+MOST_RETURNS = 15
 """Largest number of calls into a file that was left before; 37 at commit 2fe4a19."""
 
 

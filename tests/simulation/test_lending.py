@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +73,18 @@ def train(seconds: float, **arguments: object) -> rlnb.Run:
     return rlnb.train("Echo", library="echo", max_iterations=int(seconds / 0.1), agent=agent, warm=True, **arguments)
 
 
+def interrupt_in(function: str, thread: int) -> None:
+    """Interrupt a thread that has been in a function for a while."""
+
+    def is_there() -> bool:
+        stack = traceback.extract_stack(sys._current_frames()[thread])
+        return any(frame.name == function for frame in stack)
+
+    until(is_there)
+    time.sleep(0.3)  # until it waits there for an answer
+    signal.pthread_kill(thread, signal.SIGINT)
+
+
 def worker_of(run: rlnb.Run) -> int:
     """Return the process id of the worker of a run."""
     until(lambda: run.jobs[0].folder.started.exists())
@@ -119,7 +132,7 @@ def test_a_training_keeps_its_simulator_if_the_call_that_starts_it_is_interrupte
     assert agent is not None
     agent.suspend()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    threading.Thread(target=interrupt_in, args=("adopt", threading.get_ident())).start()
     try:
         with pytest.raises(KeyboardInterrupt):
             train(1.0)
