@@ -8,7 +8,9 @@ env writes each config that it gets and the returns of whole episodes, so both s
 
 Stock play has no end, so the env interrupts it after the episodes, as Ctrl+C does. Stock resets the env before it
 makes the networks, and skrl's wrapper resets with a seed of its own; the env therefore begins each reset before the
-first step with the seed of the command line, and the first step with the random numbers after that reset.
+first step with the seed of the command line, and the first step with the random numbers after that reset. It resets twice
+each time, because the first reset of a new env leaves the joints without the velocities that its events have written,
+and stock plays from the first reset, rlnb from a later one.
 Checkpoints of Stable-Baselines3 are zip files with pickles for stock, and tensors for rlnb; the benchmark converts.
 """
 
@@ -76,7 +78,8 @@ class MeasuredEnv(ManagerBasedRLEnv):
         self.ended = torch.zeros(self.num_envs, dtype=torch.long)
 
     def reset(self, seed=None, **kwargs):
-        result = super().reset(seed=int(SEED) if SEED else seed, **kwargs)
+        for _ in range(2):
+            result = super().reset(seed=int(SEED) if SEED else seed, **kwargs)
         self.state = random_state()
         return result
 
