@@ -6,11 +6,10 @@
 The task is a cart-pole with observation noise, pushes, and a ``play_mode()`` that ends both and shortens episodes. Its
 env writes each config that it gets and the returns of whole episodes, so both sides are measured by the same code.
 
-Stock play has no end, so the env interrupts it after the episodes, as Ctrl+C does. Stock resets the env before it
-makes the networks, and skrl's wrapper resets with a seed of its own; the env therefore begins each reset before the
-first step with the seed of the command line, and the first step with the random numbers after that reset. It resets twice
-each time, because the first reset of a new env leaves the joints without the velocities that its events have written,
-and stock plays from the first reset, rlnb from a later one.
+Stock play has no end, so the env interrupts it after the episodes, as Ctrl+C does. Stock resets the env before it makes the networks, skrl's wrapper resets with a seed of its own, and RL-Games draws
+actions that it then does not take. The env therefore begins each reset with the seed of the command line, and its steps
+have random numbers of their own. It resets twice each time, because the first reset of a new env leaves the joints
+without the velocities that its events have written, and stock plays from the first reset, rlnb from a later one.
 Checkpoints of Stable-Baselines3 are zip files with pickles for stock, and tensors for rlnb; the benchmark converts.
 """
 
@@ -68,6 +67,12 @@ def random_state():
     return random.getstate(), np.random.get_state(), torch.get_rng_state()
 
 
+def set_random_state(state):
+    random.setstate(state[0])
+    np.random.set_state(state[1])
+    torch.set_rng_state(state[2])
+
+
 class MeasuredEnv(ManagerBasedRLEnv):
     def __init__(self, cfg, **kwargs):
         if OUT:
@@ -84,13 +89,13 @@ class MeasuredEnv(ManagerBasedRLEnv):
         return result
 
     def step(self, action):
-        if SEED and self.state is not None:
-            random.setstate(self.state[0])
-            np.random.set_state(self.state[1])
-            torch.set_rng_state(self.state[2])
-            self.state = None
+        others = random_state()
+        if SEED:
+            set_random_state(self.state)
         result = super().step(action)
         if SEED:
+            self.state = random_state()
+            set_random_state(others)
             self.total += result[1]
             for env in (result[2] | result[3]).nonzero().flatten().tolist():
                 if self.ended[env] < int(EPISODES):
