@@ -6,10 +6,11 @@
 The task is a cart-pole with observation noise, pushes, and a ``play_mode()`` that ends both and shortens episodes. Its
 env writes each config that it gets and the returns of whole episodes, so both sides are measured by the same code.
 
-Stock play has no end, so the env interrupts it after the episodes, as Ctrl+C does. Stock resets the env before it makes the networks, skrl's wrapper resets with a seed of its own, and RL-Games draws
-actions that it then does not take. The env therefore begins each reset with the seed of the command line, and its steps
-have random numbers of their own. It resets twice each time, because the first reset of a new env leaves the joints
-without the velocities that its events have written, and stock plays from the first reset, rlnb from a later one.
+Stock play has no end, so the env interrupts it after the episodes, as Ctrl+C does. Stock resets the env before it
+makes the networks, skrl's wrapper resets with a seed of its own, and RL-Games draws actions that it then does not take.
+The env therefore begins each reset with the seed of the command line, and its steps have random numbers of their own.
+It resets twice each time, because the first reset of a new env leaves the joints without the velocities that its events
+have written, and stock plays from the first reset, rlnb from a later one.
 Checkpoints of Stable-Baselines3 are zip files with pickles for stock, and tensors for rlnb; the benchmark converts.
 """
 
