@@ -1,30 +1,6 @@
 import {Chart, Curve, DASHES} from "./chart.js";
-// The page side of the live dashboard. It keeps the curves and draws a chart for each metric.
-
-// All dashboards of a page share one plotly.js, from the first kernel that sends it.
-const plotly = globalThis.__rlnb_plotly ??= (() => {
-  const made = {loaded: false};
-  made.promise = new Promise((resolve) => { made.resolve = (value) => { made.loaded = true; resolve(value); }; });
-  return made;
-})();
-
-const load = async (model) => {
-  if (plotly.loaded) return plotly.promise;
-  const heard = async (message, buffers) => {
-    if (message.kind !== "plotly.js" || plotly.loaded) return;
-    const unpacked = new Blob([buffers[0]]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const code = await new Response(unpacked).text();
-    const module = {exports: {}};
-    // Pass own module, exports and define, so that the page's require.js does not register plotly.js.
-    new Function("module", "exports", "define", code)(module, module.exports, undefined);
-    plotly.resolve(module.exports);
-  };
-  model.on("msg:custom", heard);
-  model.send({ask: "plotly.js"});
-  const found = await plotly.promise;
-  model.off("msg:custom", heard);
-  return found;
-};
+import {feedOf, plotly} from "./feed.js";
+// The page side of the live dashboard. It draws a chart for each metric.
 
 const element = (tag, properties = {}, style = "") => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -148,11 +124,10 @@ class Row {
 }
 
 class Dashboard {
-  constructor(model, el, plotly) {
-    this.model = model;
+  constructor(feed, el, plotly) {
+    this.feed = feed;
     this.plotly = plotly;
     this.id = `${Date.now()}-${Math.random()}`;  // crypto.randomUUID is missing in pages that come by plain http
-    this.curves = new Map();
     this.byRun = new Map();
     this.paused = false;
     this.smoothing = 0;
@@ -168,8 +143,7 @@ class Dashboard {
     this.place = element("div", {}, "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:.5em");
     el.append(this.silence, this.rows, this.controls, this.legend.element, this.nothing, this.place);
     this.addControls();
-    this.heard = (message, buffers) => this.hear(message, buffers);
-    model.on("msg:custom", this.heard);
+    feed.views.add(this);
     this.watcher = new IntersectionObserver((entries) => {
       this.seen = entries[entries.length - 1].isIntersecting;
       this.tellWhetherSeen();
@@ -182,7 +156,13 @@ class Dashboard {
     for (const marked of [document.documentElement, document.body]) this.themes.observe(marked, marks);
     this.heardMs = performance.now();
     this.listener = setInterval(() => this.listen(), 1000);
-    model.send({ask: "all", view: this.id});
+    if (feed.layout) {
+      this.begin(feed.layout);
+      this.showRuns(feed.rows);
+      this.draw();
+    } else {
+      this.tell({ask: "all", view: this.id});
+    }
   }
 
   get isSeen() {
@@ -208,13 +188,13 @@ class Dashboard {
     this.axis = labelled("x", element("select", {ariaLabel: "x axis"}));
     for (const [value, text] of [["frames", "frames"], ["iterations", "iterations"], ["wall_time", "wall time"]])
       this.axis.append(element("option", {value, textContent: text}));
-    this.axis.onchange = () => this.model.send({ask: "axis", axis: this.axis.value});
+    this.axis.onchange = () => this.tell({ask: "axis", axis: this.axis.value});
     const range = labelled("smoothing", element("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: 0}));
     range.oninput = () => { this.smoothing = Number(range.value); this.draw(); };
     const log = labelled("log scale", element("input", {type: "checkbox"}));
     log.onchange = () => { this.log = log.checked; this.draw(); };
     const band = labelled("mean over seeds", element("input", {type: "checkbox"}));
-    band.onchange = () => this.model.send({ask: "band", band: band.checked});
+    band.onchange = () => this.tell({ask: "band", band: band.checked});
     const pause = element("button", {textContent: "Pause", ariaPressed: "false"});
     pause.onclick = () => {
       this.paused = !this.paused;
@@ -230,41 +210,28 @@ class Dashboard {
     this.controls.append(pause, this.choice);
   }
 
-  hear(message, buffers) {
+  hear(message) {
     this.heardMs = performance.now();
     this.listen();
     if (message.kind === "stopped") {
       clearInterval(this.listener);
     } else if (message.kind === "layout") {
-      this.curves.clear();
-      this.layout = message;
-      this.axis.value = message.axis;
-      this.showPanels(message);
-      this.legend.show(message.lines);
-      this.showChoice(message.metrics, message.selection);
+      this.begin(message);
       this.draw();
-    } else if (message.kind === "curves") {
-      this.take(message.changes, buffers[0]);
+    } else if (message.kind === "curves" || message.kind === "whole") {
+      if (message.kind === "whole") this.begin(this.feed.layout);
       this.showRuns(message.runs);
       this.draw();
-      requestAnimationFrame(() => this.tell({view: this.id, painted: message.number}));
+      if (message.number) requestAnimationFrame(() => this.tell({view: this.id, painted: message.number}));
     }
   }
 
-  take(changes, buffer) {
-    if (!changes.length) return;
-    const bytes = new Uint8Array(buffer.buffer ?? buffer, buffer.byteOffset ?? 0, buffer.byteLength).slice().buffer;
-    const total = changes.reduce((sum, [, , count]) => sum + count, 0);
-    const xs = new Float64Array(bytes, 0, total), ys = new Float32Array(bytes, 8 * total, total);
-    let at = 0;
-    for (const [number, how, count] of changes) {
-      const x = Array.from(xs.subarray(at, at + count)), y = Array.from(ys.subarray(at, at + count));
-      at += count;
-      if (!this.curves.has(number)) this.curves.set(number, new Curve());
-      const curve = this.curves.get(number);
-      if (how === "set") curve.reset();
-      curve.append({x, y});
-    }
+  begin(layout) {
+    this.layout = layout;
+    this.axis.value = layout.axis;
+    this.showPanels(layout);
+    this.legend.show(layout.lines);
+    this.showChoice(layout.metrics, layout.selection);
   }
 
   // Keep the charts of metrics that stay, with their zoom and their place in the page.
@@ -295,7 +262,7 @@ class Dashboard {
   // The numbers of the curves are those of rlnb.curves.stream: a curve for each line, or its band's two edges and its mean.
   linesOf(panel) {
     const {lines, band} = this.layout;
-    const curve = (number) => this.curves.get(number) ?? new Curve();
+    const curve = (number) => this.feed.curves.get(number) ?? new Curve();
     return lines.map((line, number) => {
       const place = panel * lines.length + number;
       if (!band) return {...line, curve: curve(place)};
@@ -321,7 +288,7 @@ class Dashboard {
       const box = element("input", {type: "checkbox", checked: selection.includes(name), value: name});
       box.onchange = () => {
         const wanted = [...this.boxes.querySelectorAll("input:checked")].map((input) => input.value);
-        this.model.send({ask: "metrics", metrics: wanted});
+        this.tell({ask: "metrics", metrics: wanted});
       };
       label.append(box, ` ${name}`);
       return label;
@@ -335,17 +302,12 @@ class Dashboard {
       label.style.display = label.textContent.toLowerCase().includes(this.wanted.value.toLowerCase()) ? "block" : "none";
   }
 
-  // A page outlives its kernel. After a kernel restart, sending fails.
   tell(message) {
-    try {
-      this.model.send(message);
-    } catch (error) {
-      console.debug("the kernel of the curves is gone", error);
-    }
+    this.feed.tell(message);
   }
 
   dispose() {
-    this.model.off("msg:custom", this.heard);
+    this.feed.views.delete(this);
     document.removeEventListener("visibilitychange", this.hidden);
     this.watcher.disconnect();
     this.themes.disconnect();
@@ -356,13 +318,19 @@ class Dashboard {
 }
 
 export default {
+  initialize({model}) {
+    feedOf(model).attach(model);
+  },
+
   render({model, el}) {
-    const waiting = element("div", {textContent: "The curves appear as soon as the kernel is free."});
+    const feed = feedOf(model);
+    feed.shown = true;
+    const waiting = element("div", {textContent: "The page loads what draws the curves."});
     el.append(waiting);
     let dashboard = null, gone = false;
-    load(model).then((drawing) => {
+    plotly.promise.then((drawing) => {
       waiting.remove();
-      if (!gone) dashboard = new Dashboard(model, el, drawing);
+      if (!gone) dashboard = new Dashboard(feed, el, drawing);
     });
     return () => { gone = true; dashboard?.dispose(); };
   },

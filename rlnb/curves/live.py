@@ -1,14 +1,13 @@
 """Live curves: a dashboard in a notebook, one static figure under papermill and nbconvert.
 
-While runs are active, the curves are an anywidget of ``chart.js`` and ``dashboard.js`` around the plotly.js of the
-plotly package, so nothing comes from the network. (Plotly's own JupyterLab renderer draws an output once and ignores
-its updates.) When all runs have ended, plotly JSON with a PNG replaces the widget, so a saved notebook keeps both.
+While runs are active, the curves are an anywidget of ``chart.js``, ``feed.js`` and ``dashboard.js`` around the
+plotly.js of the plotly package, so nothing comes from the network. (Plotly's own JupyterLab renderer draws an output
+once and ignores its updates.) When all runs have ended, plotly JSON with a PNG replaces the widget, so a saved notebook
+keeps both.
 """
 
 from __future__ import annotations
 
-import functools
-import gzip
 import html
 import importlib.util
 import logging
@@ -16,19 +15,19 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rlnb.curves import figure, films, messages, panels, progress
 from rlnb.curves.memory import give_back
-from rlnb.curves.messages import GOING, FromPage, PlotlyJs, Sign
+from rlnb.curves.messages import GOING, FromPage, Sign, Whole
+from rlnb.curves.page import Page
 from rlnb.curves.stream import Stream, packed
 from rlnb.display import front_end, place
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
 from rlnb.storage.installation import install_line
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 
 if TYPE_CHECKING:
     from rlnb.spec import Json
@@ -50,6 +49,10 @@ IN_FLIGHT = 2
 """Most messages sent to a page that it has not painted yet."""
 _LOST_S = 5.0
 """Seconds after which a page's receipt counts as lost."""
+_UNKNOWN = ""
+"""Stands for the page that executes the cell, until it has sent a message: a busy kernel may not hear it."""
+_UNHEARD_S = 1.0
+"""Seconds between two messages to a page that has not sent any yet."""
 _EMPTY: Mapping[str, Json] = {"text/html": "", "text/plain": ""}
 """A place in the output that has nothing to show yet."""
 
@@ -125,7 +128,7 @@ class Dashboard:
         self._metrics, self._x, self._interval_s = metrics, x, interval_s
         self._names = figure.labels(self._runs)
         self._band, self._stale = False, True
-        self._views: dict[str, bool] = {}
+        self._views = {_UNKNOWN: True}
         self._news = threading.Event()
         self._ended = threading.Event()
         self._selection: list[str] = []
@@ -143,9 +146,8 @@ class Dashboard:
         self._hurry()
         figure.select(self._runs, self._metrics)
         self._lines = place.show(_EMPTY, raw=True)
-        self._widget = _widget()()
-        self._widget.on_msg(lambda _widget, content, _buffers: self._receive(content))
-        self._place = place.show(self._widget)
+        self._page = Page(self._receive)
+        self._place = place.show(self._page.widget)
         self._below = place.show(_EMPTY, raw=True)
         self._thread.start()
 
@@ -166,21 +168,24 @@ class Dashboard:
         if message.painted is not None:
             self._painted = max(self._painted, message.painted)
         elif message.ask == "plotly.js":
-            self._widget.send(to_json(PlotlyJs()), buffers=[_plotly_js()])
+            self._page.push()
         elif message.ask == "cancel":
             self._cancel(message.run)
         elif message.ask == "close":
+            self._views.pop(_UNKNOWN, None)
             self._views.pop(message.view, None)
             self._news.set()
         elif message.ask:
             self._take_up(message)
         elif message.visible is not None:
+            self._views.pop(_UNKNOWN, None)
             self._views[message.view] = message.visible
             self._news.set()
 
     def _take_up(self, message: FromPage) -> None:
         """Record a request that redraws the figure."""
         if message.ask == "all":
+            self._views.pop(_UNKNOWN, None)
             self._views[message.view] = True
         elif message.ask == "axis" and message.axis in figure.X_AXES:
             self._x = message.axis
@@ -199,6 +204,7 @@ class Dashboard:
 
     def _follow(self) -> None:
         try:
+            self._page.begin()
             while not self._ended.is_set():
                 start_s = time.thread_time()
                 self._news.clear()
@@ -209,10 +215,14 @@ class Dashboard:
                     return
                 if not self._views:
                     self._let_go()
+                self._notice_loss()
                 self._hurry()
                 # A paused page still gets the answer to its own request.
                 due = (any(self._views.values()) and not self._waits()) or (self._views and self._stale)
-                behind = self._tell() if due else False
+                again = self._page.is_due()
+                behind = self._tell() if due or again else False
+                if again:
+                    self._tell_new_pages()
                 if due and (page := films.newest(self._runs)) != self._films:
                     self._films = page
                     self._below.update({"text/html": page}, raw=True)
@@ -229,7 +239,7 @@ class Dashboard:
 
     def _sign(self, kind: Literal["alive", "stopped"]) -> None:
         self._sign_s = time.monotonic()
-        self._widget.send(to_json(Sign(kind=kind)))
+        self._page.send(Sign(kind=kind))
 
     def _let_go(self) -> None:
         """Drop the curves when no page shows them any more. They are read again for the next page."""
@@ -245,7 +255,16 @@ class Dashboard:
 
     def _waits(self) -> bool:
         """Return whether the page has enough messages to paint. A lost receipt counts only for a limited time."""
+        if _UNKNOWN in self._views:
+            return time.monotonic() - self._sent_s < _UNHEARD_S
         return self._sent - self._painted >= IN_FLIGHT and time.monotonic() - self._sent_s < _LOST_S
+
+    def _notice_loss(self) -> None:
+        """Send on without receipts, after a page has stopped to send any: it may have been loaded again."""
+        lost = self._sent - self._painted >= IN_FLIGHT and time.monotonic() - self._sent_s >= _LOST_S
+        if lost and any(self._views.values()) and _UNKNOWN not in self._views:
+            self._views = {_UNKNOWN: True}
+            self._page.hasten()
 
     def _tell(self) -> bool:
         """Send the new points and rows, and return whether more points remain."""
@@ -259,7 +278,7 @@ class Dashboard:
         if changes or rows != self._rows:
             self._sent, self._sent_s = self._sent + 1, time.monotonic()
             message = messages.Curves(number=self._sent, changes=heads, runs=rows if rows != self._rows else None)
-            self._widget.send(to_json(message), buffers=[buffer])
+            self._page.send(message, buffer)
             self._rows = rows
         return self._stream.behind
 
@@ -269,9 +288,17 @@ class Dashboard:
         self._selection = figure.select(self._runs, self._metrics)
         groups = messages.groups_of(self._runs) if self._band else None
         stream = Stream(self._runs, self._selection, self._x, groups)
-        self._widget.send(to_json(messages.layout(self._runs, self._selection, self._x, groups)))
+        self._layout = messages.layout(self._runs, self._selection, self._x, groups)
+        self._page.send(self._layout)
         self._rows = []
         return stream
+
+    def _tell_new_pages(self) -> None:
+        """Open the widget again and send all curves, for pages that were opened while the kernel is busy."""
+        assert self._stream is not None
+        self._page.open_again()
+        heads, buffer = packed(self._stream.whole())
+        self._page.send(Whole(layout=self._layout, changes=heads, runs=self._rows), buffer)
 
     def _end(self) -> None:
         """Replace the widget with output that needs no kernel."""
@@ -281,33 +308,8 @@ class Dashboard:
         )
         chart = figure.figure(self._runs, self._metrics, self._x)
         self._lines.update({"text/html": lines}, raw=True)
-        self._place.update(figure.mimebundle(chart, picture=True), raw=True)
+        bundle = figure.mimebundle(chart, picture=True)
+        self._place.update(bundle, raw=True)
         self._below.update({"text/html": films.newest(self._runs) + panels.pictures(self._runs)}, raw=True)
-        self._widget.close()
+        self._page.close(bundle)
         self._let_go()
-
-
-@functools.cache
-def _widget() -> Any:
-    """Return the widget class. It is made on first use, because importing anywidget is slow."""
-    import anywidget
-
-    class Curves(anywidget.AnyWidget):
-        """Curves in a page. All widgets of a page share one plotly.js."""
-
-        # A widget is one module, so the text of chart.js replaces the first line of dashboard.js, which imports it.
-        _esm = _script("chart.js") + _script("dashboard.js").partition("\n")[2]
-
-    return Curves
-
-
-def _script(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-@functools.cache
-def _plotly_js() -> bytes:
-    """Return the plotly.js of the plotly package, gzipped from 4.8 to 1.5 MB."""
-    import plotly
-
-    return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 6)

@@ -1,9 +1,12 @@
-"""The messages between the dashboard and its page, ``dashboard.js``. The fields here are the keys of the messages."""
+"""The messages between the dashboard and its page, ``feed.js`` and ``dashboard.js``.
+
+The fields here are the keys of the messages.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +17,7 @@ from rlnb.records.asked import ALIKE, alike
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
-    from rlnb.spec import State
+    from rlnb.spec import Json, State
 
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
 LOG_LINES = 20
@@ -115,6 +118,26 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Whole:
+    """All curves, for pages that cannot ask for them. The message's only buffer contains the points."""
+
+    layout: Layout
+    changes: Sequence[tuple[int, How, int]]
+    runs: Sequence[Row]
+    kind: Literal["whole"] = "whole"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """All runs have ended."""
+
+    bundle: Mapping[str, Json]
+    """The curves as a mime bundle, for pages that were opened while the kernel was busy: other updates of the output
+    do not reach them."""
+    kind: Literal["ended"] = "ended"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Sign:
     """A message without curves: the kernel is alive, or the updates have stopped."""
 
@@ -123,7 +146,7 @@ class Sign:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlotlyJs:
-    """The answer to ``plotly.js``: the gzipped library, in the message's only buffer."""
+    """The gzipped plotly.js, in the message's only buffer."""
 
     kind: Literal["plotly.js"] = "plotly.js"
 

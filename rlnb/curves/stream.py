@@ -154,6 +154,10 @@ class Stream:
                 changes.append(Change(number, "set", curve_or_mean.x, curve_or_mean.y))
         return changes
 
+    def whole(self) -> list[Change]:
+        """Return all curves in the form that a page has, or will have after the next messages."""
+        return [Change(number, "set", curve.x, curve.y) for number, curve in enumerate(self._of_page())]
+
     @property
     def behind(self) -> bool:
         """Whether more points remain, because the time for reading or the room in the message ran out."""

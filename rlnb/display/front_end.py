@@ -24,6 +24,8 @@ class _Request:
     """The ``msg_id``, which identifies an execution."""
     cell: str = ""
     """The ``cellId``, which JupyterLab, Notebook and VS Code send."""
+    page: str = ""
+    """The session of the sender, which a page makes anew each time it is loaded."""
     colab_cell: str = ""
     """The cell's id that Colab sends instead (``google/colab/_history.py``)."""
 
@@ -62,6 +64,11 @@ def cell() -> tuple[str, str]:
     return request.cell or request.colab_cell, request.id
 
 
+def page() -> str:
+    """Return the id of the page that executes the running cell; empty outside of Jupyter."""
+    return "" if marimo_page.in_marimo() else _request().page
+
+
 def _kernel() -> Any:
     """Return this process's Jupyter kernel; None without one.
 
@@ -81,6 +88,7 @@ def _request() -> _Request:
     return _Request(
         kind=header.get("msg_type", ""),
         id=header.get("msg_id", ""),
+        page=header.get("session", ""),
         cell=metadata.get("cellId", ""),
         colab_cell=(metadata.get("colab") or {}).get("cell_id", ""),
     )

@@ -75,7 +75,7 @@ class Lab:
     """
 
     def __init__(self, page: Any, url: str, token: str) -> None:
-        self.page, self.url, self._token = page, url, token
+        self.page, self.url, self.token = page, url, token
         self.problems: list[str] = []
         """What the page said went wrong, and every request that went elsewhere."""
         page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -88,7 +88,7 @@ class Lab:
     def open(self, notebook: str, timeout_s: float = 90.0, mode: str = "doc") -> None:
         """Open a notebook alone (``doc``), in JupyterLab (``lab``) or in Notebook 7, and wait for its kernel."""
         place = f"notebooks/{notebook}" if mode == "notebook" else f"{mode}/tree/{notebook}"
-        self.page.goto(f"{self.url}{place}?token={self._token}&reset", wait_until="domcontentloaded")
+        self.page.goto(f"{self.url}{place}?token={self.token}&reset", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-Notebook", timeout=1000 * timeout_s)
         self.page.wait_for_function(_IDLE, timeout=1000 * timeout_s)
 
@@ -173,6 +173,15 @@ def lab(
     folder: Path, env: dict[str, str] | None = None, *more: str, app: Literal["jupyterlab", "notebook"] = "jupyterlab"
 ) -> Iterator[Lab]:
     """Serve a folder of notebooks by JupyterLab or Notebook 7, and open a browser on it."""
+    with server(folder, env, *more, app=app) as (url, token), browser(folder) as page:
+        yield Lab(page, url, token)
+
+
+@contextlib.contextmanager
+def server(
+    folder: Path, env: dict[str, str] | None = None, *more: str, app: Literal["jupyterlab", "notebook"] = "jupyterlab"
+) -> Iterator[tuple[str, str]]:
+    """Serve a folder of notebooks by JupyterLab or Notebook 7, and yield the URL and the token."""
     token = secrets.token_hex(16)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -191,7 +200,7 @@ def lab(
     ]
     write_page_config(folder / ".jupyter")
     with open(folder / "server.log", "wb") as log:
-        server = subprocess.Popen(
+        process = subprocess.Popen(
             argv,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -200,15 +209,14 @@ def lab(
     url = f"http://127.0.0.1:{port}{BASE_URL}"
     try:
         _wait_for(url, token, folder / "server.log")
-        with browser(folder) as page:
-            yield Lab(page, url, token)
+        yield url, token
     finally:
-        server.terminate()
+        process.terminate()
         try:
-            server.wait(LEAVE_S)
+            process.wait(LEAVE_S)
         except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for its own thread after pages reconnect
-            server.kill()
-            server.wait()
+            process.kill()
+            process.wait()
 
 
 def _wait_for(url: str, token: str, log: Path, timeout_s: float = 60.0) -> None:

@@ -11,7 +11,8 @@ from rlnb.curves import messages
 from rlnb.curves.messages import FromPage
 from rlnb.storage.serial import from_json, to_json
 
-PAGE = Path(messages.__file__).with_name("dashboard.js").read_text(encoding="utf-8")
+FOLDER = Path(messages.__file__).parent
+PAGE = "".join((FOLDER / name).read_text(encoding="utf-8") for name in ("feed.js", "dashboard.js"))
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def runs(echo_root):
 
 
 def test_every_key_that_the_page_sends_is_a_field():
-    literals = re.findall(r"(?:model\.send|this\.tell)\(\{(.*?)\}\)", PAGE)
+    literals = re.findall(r"this\.tell\(\{(.*?)\}\)", PAGE)
     keys = {key for literal in literals for key in re.findall(r"(\w+):", literal)}
     assert keys == set(FromPage.__slots__)
     asks = set(re.findall(r'ask: "([^"]+)"', PAGE))
