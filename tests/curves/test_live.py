@@ -81,33 +81,6 @@ def test_a_page_gets_plotly_js_when_it_asks(kernel):
     kernel.run("run.cancel()")
 
 
-def test_a_busy_kernel_sends_the_curves_unasked_and_plotly_js_once_for_each_page(kernel):
-    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})")
-    for expected in (1, 0):
-        before = len(kernel.messages)
-        kernel.run("run.watch()\n" + UNTIL.format("run.progress[0] > 5") + "time.sleep(2)", cell="cell-2")
-        messages = kernel.messages[before:]
-        assert sum(told(message).get("kind") == "plotly.js" for message in messages) == expected
-        assert sum(points(message) for message in messages) > 4
-    kernel.run("run.cancel()", cell="cell-3")
-
-
-def test_a_page_that_was_opened_while_the_kernel_is_busy_gets_the_widget_and_all_curves(kernel):
-    kernel.run(f"import rlnb, time\nfrom rlnb.curves import page\npage.AGAIN_S = 1\nrun = rlnb.train('Echo', {LONG})")
-    before = len(kernel.messages)
-    kernel.run("run.watch()\n" + UNTIL.format("run.progress[0] > 5") + "time.sleep(8)", cell="cell-2")
-    kernel.run("run.cancel()", cell="cell-3")
-    messages = kernel.messages[before:]
-    opens = [m["content"] for m in messages if m["msg_type"] == "comm_open" and "_esm" in m["content"]["data"]["state"]]
-    first, again = opens[:2]
-    assert again["comm_id"] == first["comm_id"] == again["data"]["state"]["model"]
-    assert (first["data"]["state"]["again"], again["data"]["state"]["again"]) == (False, True)
-    whole = [told(message) for message in messages if told(message).get("kind") == "whole"][-1]
-    assert whole["layout"]["axis"] == "frames"
-    assert {how for _, how, _ in whole["changes"]} == {"set"}
-    assert whole["runs"]
-
-
 def test_an_invisible_page_gets_nothing_until_it_is_visible_again(kernel):
     kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
     widget = look(kernel)
