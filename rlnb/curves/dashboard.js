@@ -154,15 +154,22 @@ class Dashboard {
     this.themes = new MutationObserver(() => this.redraw());
     const marks = {attributes: true, attributeFilter: ["data-jp-theme-name", "data-theme", "class"]};
     for (const marked of [document.documentElement, document.body]) this.themes.observe(marked, marks);
+    this.attach(el);
     this.heardMs = performance.now();
     this.listener = setInterval(() => this.listen(), 1000);
     if (feed.layout) {
       this.begin(feed.layout);
       this.showRuns(feed.rows);
-      this.draw();
     } else {
       this.tell({ask: "all", view: this.id});
     }
+  }
+
+  // Charts take their colours, font and size from the page, so they are drawn once they are part of it.
+  attach(el) {
+    this.attached = el.isConnected;
+    if (this.attached) this.draw();
+    else if (!this.gone) requestAnimationFrame(() => this.attach(el));
   }
 
   get isSeen() {
@@ -253,7 +260,7 @@ class Dashboard {
   }
 
   draw() {
-    if (!this.layout) return;
+    if (!this.layout || !this.attached) return;
     const look = {horizontal: this.layout.horizontal, log: this.log, smoothing: this.smoothing};
     for (const [number, panel] of this.panels.entries()) panel.draw(this.linesOf(number), look, this.legend.hidden);
     this.nothing.hidden = this.panels.some((panel) => !panel.element.hidden);
@@ -307,6 +314,7 @@ class Dashboard {
   }
 
   dispose() {
+    this.gone = true;
     this.feed.views.delete(this);
     document.removeEventListener("visibilitychange", this.hidden);
     this.watcher.disconnect();
