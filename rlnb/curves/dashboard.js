@@ -151,6 +151,11 @@ class Dashboard {
     this.watcher.observe(el);
     this.hidden = () => this.tellWhetherSeen();
     document.addEventListener("visibilitychange", this.hidden);
+    this.leave = () => {
+      document.removeEventListener("visibilitychange", this.hidden);
+      this.tell({view: this.id, ask: "leave"});
+    };
+    addEventListener("pagehide", this.leave);
     this.themes = new MutationObserver(() => this.redraw());
     const marks = {attributes: true, attributeFilter: ["data-jp-theme-name", "data-theme", "class"]};
     for (const marked of [document.documentElement, document.body]) this.themes.observe(marked, marks);
@@ -317,6 +322,7 @@ class Dashboard {
     this.gone = true;
     this.feed.views.delete(this);
     document.removeEventListener("visibilitychange", this.hidden);
+    removeEventListener("pagehide", this.leave);
     this.watcher.disconnect();
     this.themes.disconnect();
     clearInterval(this.listener);

@@ -171,9 +171,11 @@ class Dashboard:
             self._page.push()
         elif message.ask == "cancel":
             self._cancel(message.run)
-        elif message.ask == "close":
+        elif message.ask in ("close", "leave"):
             self._views.pop(_UNKNOWN, None)
             self._views.pop(message.view, None)
+            if message.ask == "leave":
+                self._page.expect()
             self._news.set()
         elif message.ask:
             self._take_up(message)
@@ -216,6 +218,8 @@ class Dashboard:
                 if not self._views:
                     self._let_go()
                 self._notice_loss()
+                if len(self._views) > 1 and not self._page.is_busy():
+                    self._views.pop(_UNKNOWN, None)
                 self._hurry()
                 # A paused page still gets the answer to its own request.
                 due = (any(self._views.values()) and not self._waits()) or (self._views and self._stale)
@@ -264,7 +268,7 @@ class Dashboard:
         lost = self._sent - self._painted >= IN_FLIGHT and time.monotonic() - self._sent_s >= _LOST_S
         if lost and any(self._views.values()) and _UNKNOWN not in self._views:
             self._views = {_UNKNOWN: True}
-            self._page.hasten()
+            self._page.expect()
 
     def _tell(self) -> bool:
         """Send the new points and rows, and return whether more points remain."""
@@ -294,7 +298,11 @@ class Dashboard:
         return stream
 
     def _tell_new_pages(self) -> None:
-        """Open the widget again and send all curves, for pages that were opened while the kernel is busy."""
+        """Open the widget again and send all curves, for pages that were opened while the kernel is busy.
+
+        From then on, curves are sent as long as the kernel is busy: it cannot hear whether there is such a page.
+        """
+        self._views[_UNKNOWN] = True
         assert self._stream is not None
         self._page.open_again()
         heads, buffer = packed(self._stream.whole())

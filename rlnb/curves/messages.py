@@ -30,8 +30,9 @@ class FromPage:
 
     view: str = ""
     """Id of the page."""
-    ask: Literal["", "all", "plotly.js", "cancel", "axis", "metrics", "band", "close"] = ""
-    """Kind of request; empty in other messages. ``"close"`` means that the page no longer shows the dashboard."""
+    ask: Literal["", "all", "plotly.js", "cancel", "axis", "metrics", "band", "close", "leave"] = ""
+    """Kind of request; empty in other messages. ``"close"`` means that the page no longer shows the dashboard, and
+    ``"leave"`` that the page itself is closed, or loaded again."""
     run: str = ""
     """Id of the run to cancel."""
     axis: str = ""

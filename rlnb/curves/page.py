@@ -28,7 +28,9 @@ BUSY_S = 2.0
 """Seconds after which a main thread that has not answered counts as busy."""
 AGAIN_S = 30.0
 """Seconds between two openings. Each one sends plotly.js, 1.5 MB."""
-PUSHED_S = 5.0
+SOON_S, EXPECTED_S = 4.0, 20.0
+"""Seconds between two openings after a page was closed, and how long: it may be on its way back."""
+PUSHED_S = 3.0
 """Seconds after a message with plotly.js in which a page that asks for it gets no second one."""
 
 
@@ -45,7 +47,7 @@ class Page:
         self._main = _MainThread()
         # A page of VS Code lives as long as its kernel.
         self._can_open_again = bool(self._reader) and not cell.startswith("vscode")
-        self._again_s, self._pushed_s = time.monotonic() + AGAIN_S, float("-inf")
+        self._opened_s, self._left_s, self._pushed_s = time.monotonic(), float("-inf"), float("-inf")
         self.widget = _widget()(watch=uuid.uuid4().hex, cell=cell)
         self.widget.model = self.widget.model_id
         self.widget.on_msg(lambda _widget, content, _buffers: hear(content))
@@ -68,11 +70,17 @@ class Page:
 
     def is_due(self) -> bool:
         """Return whether the widget should be opened again, for pages that cannot ask a busy kernel for it."""
-        return self._can_open_again and self._main.is_busy() and time.monotonic() > self._again_s
+        now_s = time.monotonic()
+        wait_s = SOON_S if now_s < self._left_s + EXPECTED_S else AGAIN_S
+        return self._can_open_again and self.is_busy() and now_s > self._opened_s + wait_s
 
-    def hasten(self) -> None:
-        """Open the widget again soon."""
-        self._again_s = time.monotonic()
+    def is_busy(self) -> bool:
+        """Return whether the kernel is busy with a cell, so that some pages cannot reach it."""
+        return self._main.is_busy()
+
+    def expect(self) -> None:
+        """Open the widget again soon, because a page was closed, and is perhaps being loaded again."""
+        self._left_s = time.monotonic()
 
     def open_again(self) -> None:
         """Open the widget in pages that do not have it yet. The others go on with the curves that they have."""
@@ -83,7 +91,7 @@ class Page:
             metadata = {"version": __protocol_version__}
             widget.comm.open(data={"state": state, "buffer_paths": []}, metadata=metadata)
         self.push()
-        self._again_s = time.monotonic() + AGAIN_S
+        self._opened_s = time.monotonic()
 
     def close(self, bundle: Mapping[str, Json]) -> None:
         """Close the widget. Pages that were opened later show the bundle in its place."""
