@@ -146,7 +146,7 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
 
 
 def size_problems(
-    library: Library, values: Mapping[str, object], usual: Mapping[str, object], num_envs: int
+    library: Library, values: Mapping[str, Json], usual: Mapping[str, Json], num_envs: int
 ) -> list[Problem]:
     """Return the problems of the sizes in an agent config, with which a library would fail late, or learn nothing.
 

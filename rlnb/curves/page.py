@@ -8,7 +8,6 @@ reloaded, or a second browser, knows it from then on.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import gzip
 import time
@@ -19,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.curves.messages import Ended, PlotlyJs
 from rlnb.display import front_end
+from rlnb.display.main_thread import MainThread
 from rlnb.storage.serial import to_json
 
 if TYPE_CHECKING:
     from rlnb.spec import Json
 
-BUSY_S = 2.0
-"""Seconds after which a main thread that has not answered counts as busy."""
 AGAIN_S = 30.0
 """Seconds between two openings. Each one sends plotly.js, 1.5 MB."""
 SOON_S, EXPECTED_S = 4.0, 20.0
@@ -44,7 +42,7 @@ class Page:
     def __init__(self, hear: Callable[[Mapping[str, Json]], None]) -> None:
         cell = front_end.cell()[0]
         self._reader = front_end.page()
-        self._main = _MainThread()
+        self._main = MainThread()
         # A page of VS Code lives as long as its kernel.
         self._can_open_again = bool(self._reader) and not cell.startswith("vscode")
         self._opened_s, self._left_s, self._pushed_s = time.monotonic(), float("-inf"), float("-inf")
@@ -97,29 +95,6 @@ class Page:
         """Close the widget. Pages that were opened later show the bundle in its place."""
         self.send(Ended(bundle=bundle))
         self.widget.close()
-
-
-class _MainThread:
-    """Whether the thread that answers pages is busy with a cell."""
-
-    def __init__(self) -> None:
-        try:
-            self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        except RuntimeError:
-            self._loop = None
-        self._asked_s, self._answered = time.monotonic(), True
-
-    def is_busy(self) -> bool:
-        """Return whether the thread has not answered for some time."""
-        if self._loop is None or self._loop.is_closed():
-            return True
-        if self._answered:
-            self._asked_s, self._answered = time.monotonic(), False
-            self._loop.call_soon_threadsafe(self._answer)
-        return time.monotonic() - self._asked_s > BUSY_S
-
-    def _answer(self) -> None:
-        self._answered = True
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """Live pictures in a cell's output: streamed while a page shows them, and replaced by a still image at the end.
 
 At most two sent frames may be unpainted, so that a slow connection gets fewer frames but no old ones. A receipt from
-the page may get lost, so a frame without a receipt stops counting after a timeout.
+the page may get lost, so a frame without a receipt stops counting after a timeout. A kernel that is busy with a cell
+may hear no receipt at all (one without subshells, or of a page that was opened meanwhile), and streams slowly then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.display import place
 from rlnb.display.live_objects import live_objects
+from rlnb.display.main_thread import MainThread
 from rlnb.display.pictures import flowing
 from rlnb.errors import RlnbError
 
@@ -94,6 +96,8 @@ class LiveView:
         self._answered = threading.Condition()
         self._under_way: dict[int, float] = {}
         self._last_answer_s = time.monotonic()
+        self._hears = False
+        """Whether a receipt has come while the kernel was busy: then it comes from each page that shows the view."""
         self._last: Shown | None = None
         self.painted = 0
         """Number of frames that a page has painted."""
@@ -105,6 +109,7 @@ class LiveView:
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
         self._place = place.show(self._widget)
+        self._main = MainThread()
         self._last_answer_s = time.monotonic()  # importing anywidget may have taken GONE_S
         self._thread.start()
         return self
@@ -130,6 +135,7 @@ class LiveView:
             if self._under_way.pop(number, None) is not None:
                 self.painted += 1
             self._last_answer_s = time.monotonic()
+            self._hears = self._hears or self._main.is_busy()
             self._answered.notify()
 
     def _stream(self) -> None:
@@ -137,7 +143,8 @@ class LiveView:
         try:
             while not self._stopped.is_set():
                 now = time.monotonic()
-                has_viewer = now - self._last_answer_s < GONE_S
+                is_busy = self._main.is_busy()
+                has_viewer = now - self._last_answer_s < GONE_S or (is_busy and not self._hears)
                 if now - check_s > 1.0:
                     check_s = now
                     if has_viewer:

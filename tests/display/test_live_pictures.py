@@ -132,6 +132,16 @@ def test_no_frame_is_requested_while_no_page_shows_the_view(kernel):
     kernel.run("view.stop()")
 
 
+def test_a_kernel_that_hears_no_page_while_it_is_busy_goes_on(kernel):
+    kernel.run("import rlnb.display.live_pictures as v, time; v.GONE_S = v.PATIENCE_S = 0.2")
+    kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
+    kernel.run("time.sleep(3.5)")  # it counts as busy from the third second on
+    before = len(sent(kernel))
+    kernel.run("time.sleep(4)")
+    assert len(sent(kernel)) > before + 1
+    kernel.run("view.stop()")
+
+
 def test_a_report_gets_one_picture_or_an_error():
     from PIL import Image
 
