@@ -4,7 +4,8 @@ TensorBoard's rule holds: a folder is a run, so the same tag in two folders is t
 follow each other. A later file replaces the points from its first step on, since it belongs to a restarted training. So
 do the start of a session (``SessionLog.START``, which ``SummaryWriter(purge_step=...)`` writes) and a step below the
 one before. Equal steps within a file are kept, as several axes in one file need them. The data server of TensorBoard
-has the same rule (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/data/server/reservoir.rs).
+has this rule and also replaces equal steps
+(https://github.com/tensorflow/tensorboard/blob/master/tensorboard/data/server/reservoir.rs).
 """
 
 from __future__ import annotations
