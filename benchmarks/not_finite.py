@@ -87,11 +87,14 @@ def poisoned(checkpoint: Path, kind: str) -> tuple[Path, str]:
 
     state = torch.load(checkpoint, map_location="cpu", weights_only=False)
     word = {"weights": "weight", "normaliser": "mean", "action": "weight"}[kind]
-    first = ""
+    first, changed = "", set()
     for name, tensor in tensors(state):
         if word not in name.lower() or not tensor.is_floating_point() or not tensor.numel():
             continue
         first = first or name
+        if tensor.data_ptr() in changed:  # models of skrl share layers
+            continue
+        changed.add(tensor.data_ptr())
         with torch.no_grad():
             tensor.mul_(1e30) if kind == "action" else tensor.fill_(float("nan"))
     path = checkpoint.with_name(f"{checkpoint.stem}-{kind}{checkpoint.suffix}")
