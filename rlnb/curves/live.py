@@ -51,7 +51,7 @@ _LOST_S = 5.0
 """Seconds after which a page's receipt counts as lost."""
 _UNKNOWN = ""
 """Stands for the page that executes the cell, until it has sent a message: a busy kernel may not hear it."""
-_UNHEARD_S = 1.0
+_UNHEARD_S = 0.5
 """Seconds between two messages to a page that has not sent any yet."""
 _EMPTY: Mapping[str, Json] = {"text/html": "", "text/plain": ""}
 """A place in the output that has nothing to show yet."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlnb.spec import Json
 
 AGAIN_S = 30.0
-"""Seconds between two openings. Each one sends plotly.js, 1.5 MB."""
+"""Seconds between two openings. Each one sends plotly.js, 1.6 MB."""
 SOON_S, EXPECTED_S = 4.0, 20.0
 """Seconds between two openings after a page was closed, and how long: it may be on its way back."""
 PUSHED_S = 3.0
@@ -133,7 +133,7 @@ def _body(name: str) -> str:
 
 @functools.cache
 def _plotly_js() -> bytes:
-    """Return the plotly.js of the plotly package, gzipped from 4.8 to 1.5 MB."""
+    """Return the plotly.js of the plotly package, gzipped from 4.8 to 1.6 MB."""
     import plotly
 
-    return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 6)
+    return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 3)
