@@ -79,7 +79,7 @@ class MeasuredEnv(ManagerBasedRLEnv):
         if OUT:
             Path(OUT, f"config-{cfg.scene.num_envs}.json").write_text(json.dumps(dict(leaves(cfg.to_dict()))))
         super().__init__(cfg, **kwargs)
-        self.state, self.returns = None, []
+        self.state, self.returns = random_state(), []
         self.total = torch.zeros(self.num_envs, device=self.device)
         self.ended = torch.zeros(self.num_envs, dtype=torch.long)
 
@@ -91,12 +91,11 @@ class MeasuredEnv(ManagerBasedRLEnv):
 
     def step(self, action):
         others = random_state()
-        if SEED:
-            set_random_state(self.state)
+        set_random_state(self.state)
         result = super().step(action)
+        self.state = random_state()
+        set_random_state(others)
         if SEED:
-            self.state = random_state()
-            set_random_state(others)
             self.total += result[1]
             for env in (result[2] | result[3]).nonzero().flatten().tolist():
                 if self.ended[env] < int(EPISODES):
