@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,9 @@ def fault_of(checkpoint: Path) -> str:
     """Return the first weight of a checkpoint that is nan or infinite, as a clause; empty if all are finite.
 
     Weights are all tensors: those of networks, normalisers and optimisers. Of a checkpoint that is a single JSON file,
-    they are all its numbers. An additive mask, which has nothing but 0 and -inf, is finite. So is a file of another
-    format, and one that cannot be read, of which nothing is known.
+    they are all its numbers; one with a name of its own may be infinite, as the best return so far is at first. An
+    additive mask, which has nothing but 0 and -inf, is finite. So is a file of another format, and one that cannot be
+    read, of which nothing is known.
 
     Args:
         checkpoint: A file, or a folder of files.
@@ -66,7 +68,8 @@ def _tensors(path: Path, file: BinaryIO, *, is_part: bool) -> Iterator[tuple[str
     if path.suffix == ".json":
         if not is_part:
             numbers = torch_file.leaves(json.loads(file.read(files.LARGEST_BYTES)))
-            yield from ((name, np.array(value)) for name, value in numbers if isinstance(value, float))
+            floats = ((name, value) for name, value in numbers if isinstance(value, float))
+            yield from ((name, np.array(value)) for name, value in floats if not _is_count(name, value))
     elif path.suffix == ".safetensors":
         yield from _of_safetensors(file)
     elif path.suffix == ".npz":
@@ -74,6 +77,11 @@ def _tensors(path: Path, file: BinaryIO, *, is_part: bool) -> Iterator[tuple[str
             yield from ((name, arrays[name]) for name in arrays.files)
     elif file.read(2) == b"PK":
         yield from torch_file.tensors_of(file)
+
+
+def _is_count(name: str, value: float) -> bool:
+    """Return whether a number in JSON is infinite and no part of a list, as the weights are."""
+    return math.isinf(value) and not name.rpartition(".")[2].isdigit()
 
 
 def _of_safetensors(file: BinaryIO) -> Iterator[tuple[str, np.ndarray]]:
@@ -107,6 +115,11 @@ def _fault(name: str, values: np.ndarray) -> str:
     if values.size == 1:
         return f"{name} is {value}"
     return f"{name} is not finite in {count} of {values.size} values, first {value} at index {place}"
+
+
+def is_faulty(values: np.ndarray) -> bool:
+    """Return whether an array has a number that is nan or infinite, and is no additive mask."""
+    return _fault("", values) != ""
 
 
 def _is_mask(values: np.ndarray, wrong: np.ndarray) -> bool:

@@ -47,6 +47,10 @@ def test_a_json_file_alone_is_weights_and_one_in_a_folder_is_not(tmp_path: Path)
     alone, folder = tmp_path / "model_1.json", tmp_path / "model_2"
     alone.write_text('{"iteration": 3, "layers": [{"w": 1.5}, {"w": NaN}]}')
     assert fault_of(alone) == "layers.1.w is nan"
+    alone.write_text('{"best_return": -Infinity, "layers": [1.5, 2.5]}')
+    assert fault_of(alone) == ""
+    alone.write_text('{"best_return": 0.5, "layers": [1.5, Infinity]}')
+    assert fault_of(alone) == "layers.1 is inf"
     folder.mkdir()
     (folder / "state.json").write_text('{"best_metric": -Infinity}')
     np.savez(folder / "actor.npz", w=np.ones(2))

@@ -115,24 +115,31 @@ class Guard:
         import torch
 
         states = list(states)
-        rows = {kind: dict(self._rows(value)) for kind, value in values.items()}
-        every = [value for _, value in states] + [value for tensors in rows.values() for value in tensors.values()]
+        found = {kind: dict(self._tensors(value)) for kind, value in values.items()}
+        every = [value for _, value in states] + [value for of_kind in found.values() for value in of_kind.values()]
         if not every:
             return
         # In float64, since a sum of large float32 may be infinite.
         if bool(torch.stack([value.sum(dtype=torch.float64).to(every[0].device) for value in every]).isfinite().all()):
             return
+        rows = {kind: {name: _flat(value) for name, value in of_kind.items()} for kind, of_kind in found.items()}
         known = outcome_parts(self._env, {"term": terms(self._env), **rows} if "reward" in rows else rows)
         tensors = [value for _, value in states]
         tensors += [*terms(self._env).values()] if "reward" in rows else []
-        tensors += [value for of_kind in rows.values() for value in of_kind.values()]
+        tensors += [value for of_kind in found.values() for value in of_kind.values()]
         for part, value in zip([*(part for part, _ in states), *known], tensors, strict=True):
-            if place := place_of(value, nan=value.shape[1] > WIDEST):
+            is_picture = value.dim() > 2 or value.shape[-1] > WIDEST
+            if place := place_of(_flat(value), nan=is_picture):
                 what = f"{part.text(place['index'])} is {place['value']} in env {place['env']} {when}"
                 raise NotFiniteError(f"{what}, with {self._policy}. There is no result.")
 
-    def _rows(self, value: Any) -> Iterable[tuple[str, torch.Tensor]]:
-        """Yield the tensors of real numbers with their names, each of shape (num_envs, width)."""
+    def _tensors(self, value: Any) -> Iterable[tuple[str, torch.Tensor]]:
+        """Yield the tensors of real numbers with their names, each of shape (num_envs, ...)."""
         for name, tensor in leaves(value):
             if tensor.is_floating_point() and tensor.shape[:1] == (self._env.num_envs,):
-                yield name, tensor.reshape(self._env.num_envs, -1)
+                yield name, tensor
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in the shape (num_envs, width)."""
+    return tensor.reshape(len(tensor), -1)

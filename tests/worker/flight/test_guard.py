@@ -56,8 +56,11 @@ class Step:
         guard.stepped({"policy": self.policy, "depth": self.depth, **numbers}, self.reward)
 
 
-def test_finite_values_and_pictures_with_infinite_depths_pass() -> None:
-    Step().look()
+@pytest.mark.parametrize("shape", [(WIDEST + 1,), (8, 8, 1)])
+def test_finite_values_and_pictures_with_infinite_depths_pass(shape: tuple[int, ...]) -> None:
+    step = Step()
+    step.depth = torch.full((NUM_ENVS, *shape), math.inf)
+    step.look()
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -71,6 +71,38 @@ def test_a_policy_that_is_not_finite_leaves_no_file(
     assert (tmp_path / names[format]).read_bytes() == older, "the earlier export is as it was"
 
 
+class Masked(Actor):
+    """Adds a mask of attention, and limits that are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.triu(torch.full((2, 2), -math.inf), 1))
+
+    def forward(self, obs: Any) -> Any:
+        attended = (super().forward(obs)[..., None] + self.mask).softmax(dim=-1).sum(dim=-1)
+        return attended.clamp(min=torch.full((2,), -math.inf), max=torch.full((2,), math.inf))
+
+
+class Normalising(Actor):
+    """Is undefined for zeros."""
+
+    def forward(self, obs: Any) -> Any:
+        return super().forward(obs / obs.norm())
+
+
+class OneHot(Actor):
+    """Takes the number of a class, which noise is not."""
+
+    def forward(self, obs: Any) -> Any:
+        return super().forward(torch.nn.functional.one_hot(obs[..., 0].long(), 3).float())
+
+
+@pytest.mark.parametrize("actor", [Masked, Normalising, OneHot])
+@pytest.mark.parametrize("format", ["torchscript", "onnx"])
+def test_a_sound_policy_is_exported(tmp_path: Path, actor: type[Actor], format: str) -> None:
+    assert exported(tmp_path, actor(), (format,))
+
+
 def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "policy.pt").write_text("older")
 

@@ -39,8 +39,9 @@ class Actor(torch.nn.Module):
         self._rescale = bool(player.clip_actions)
         self._clip = float(settings.get("clip_actions", math.inf))
         self._clip_obs = float(settings.get("clip_observations", math.inf))
-        self.register_buffer("_low", player.actions_low)
-        self.register_buffer("_high", player.actions_high)
+        if self._rescale:
+            self.register_buffer("_low", player.actions_low)
+            self.register_buffer("_high", player.actions_high)
         self._squashes = squashes(agent_cfg)
         self._preprocess = player._preproc_obs
 
