@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import html
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -37,10 +39,16 @@ FAULT = Path({fault!r})
 @configclass
 class PlantedCfg(CartpoleEnvCfg):
     episode_length_s = 0.2
+    plays = False
+
+    def play_mode(self):
+        super().play_mode()
+        self.plays = True
 
 class PlantedEnv(CartpoleEnv):
     def _is_planted(self, kind):
-        return FAULT.exists() and FAULT.read_text() == kind
+        kinds = (kind, f"play {{kind}}") if self.cfg.plays else (kind,)
+        return FAULT.exists() and FAULT.read_text() in kinds
 
     def _env(self):
         return min({env}, self.num_envs - 1)
@@ -163,6 +171,7 @@ def cells_of(library: str, folder: Path, fault: Path) -> Iterator[Cell]:
     left = files_of(run) - before
     yield Cell(library=library, kind="all", verb="files", error=f"{len(left)} files", place="0 files")
     yield from of_training(task, library, fault)
+    yield from of_comparison(task, library, fault)
 
 
 def swept(objective: Callable[[rlnb.Run], float], name: str) -> str:
@@ -181,7 +190,7 @@ def swept(objective: Callable[[rlnb.Run], float], name: str) -> str:
 
 
 def of_training(task: Any, library: str, fault: Path) -> Iterator[Cell]:
-    """Yield the cells of a training that dies of a nan reward: comparison, replay and the advice."""
+    """Yield the cells of a training that dies of a nan reward: its replay and the advice."""
     fault.write_text("reward")
     run = rlnb.train(task, library=library, num_envs=NUM_ENVS, max_iterations=8, device="cpu")
     error = error_of(lambda: run.wait(600))
@@ -195,6 +204,20 @@ def of_training(task: Any, library: str, fault: Path) -> Iterator[Cell]:
         replay.close()
         del outcome
     fault.unlink(missing_ok=True)
+
+
+def of_comparison(task: Any, library: str, fault: Path) -> Iterator[Cell]:
+    """Yield the cells of comparisons of libraries, whose evaluations meet a value that no training has met."""
+    for kind in ("observation", "reward", "state"):
+        fault.write_text(f"play {kind}")
+        comparison = rlnb.compare_libraries(
+            task, [library], seeds=1, frames=128, num_envs=NUM_ENVS, episodes=NUM_ENVS, device="cpu"
+        )
+        row = comparison.table().iloc[0]
+        is_empty = math.isnan(row["success"]) and math.isnan(row["return"])
+        text = html.unescape(comparison._repr_html_())
+        yield Cell(library=library, kind=kind, verb="compare", error=text if is_empty else "", place=PLACES[kind])
+    fault.unlink()
 
 
 SWEPT = ("weights", "action", "state")
