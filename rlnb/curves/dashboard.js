@@ -213,6 +213,7 @@ class Dashboard {
       pause.textContent = this.paused ? "Resume" : "Pause";
       pause.ariaPressed = String(this.paused);
       this.tellWhetherSeen();
+      if (!this.paused) this.draw();
     };
     this.choice = element("details", {}, "flex-basis:100%");
     this.boxes = element("div", {}, "max-height:14em;overflow:auto;columns:16em");
@@ -233,7 +234,7 @@ class Dashboard {
     } else if (message.kind === "curves" || message.kind === "whole") {
       if (message.kind === "whole") this.begin(this.feed.layout);
       this.showRuns(message.runs);
-      this.draw();
+      if (!this.paused) this.draw();
       if (message.number) requestAnimationFrame(() => this.tell({view: this.id, painted: message.number}));
     }
   }

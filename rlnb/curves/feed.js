@@ -63,7 +63,8 @@ class Feed {
       // Messages since the last one show that this page gets all curves anyway.
       const known = this.layout && this.news;
       this.news = false;
-      if (!known) {
+      if (known) message = {kind: "alive"};
+      else {
         this.begin(message.layout);
         this.take(message, buffers[0]);
       }

@@ -167,6 +167,8 @@ class Dashboard:
         """Record a message of a page."""
         if message.painted is not None:
             self._painted = max(self._painted, message.painted)
+            if message.view and [*self._views] == [_UNKNOWN]:  # a page that was silent for long
+                self._views[message.view] = True
         elif message.ask == "plotly.js":
             self._page.push()
         elif message.ask == "cancel":
@@ -259,7 +261,7 @@ class Dashboard:
 
     def _waits(self) -> bool:
         """Return whether the page has enough messages to paint. A lost receipt counts only for a limited time."""
-        if _UNKNOWN in self._views:
+        if not any(visible for view, visible in self._views.items() if view != _UNKNOWN):
             return time.monotonic() - self._sent_s < _UNHEARD_S
         return self._sent - self._painted >= IN_FLIGHT and time.monotonic() - self._sent_s < _LOST_S
 

@@ -24,8 +24,8 @@ from rlnb.storage.serial import to_json
 if TYPE_CHECKING:
     from rlnb.spec import Json
 
-AGAIN_S = 30.0
-"""Seconds between two openings. Each one sends plotly.js, 1.6 MB."""
+AGAIN_S, LONGEST_S = 30.0, 300.0
+"""Seconds to the first opening, and most seconds between two. Each one sends plotly.js, 1.6 MB."""
 SOON_S, EXPECTED_S = 4.0, 20.0
 """Seconds between two openings after a page was closed, and how long: it may be on its way back."""
 PUSHED_S = 3.0
@@ -46,6 +46,7 @@ class Page:
         # A page of VS Code lives as long as its kernel.
         self._can_open_again = bool(self._reader) and not cell.startswith("vscode")
         self._opened_s, self._left_s, self._pushed_s = time.monotonic(), float("-inf"), float("-inf")
+        self._wait_s = AGAIN_S
         self.widget = _widget()(watch=uuid.uuid4().hex, cell=cell)
         self.widget.model = self.widget.model_id
         self.widget.on_msg(lambda _widget, content, _buffers: hear(content))
@@ -69,7 +70,7 @@ class Page:
     def is_due(self) -> bool:
         """Return whether the widget should be opened again, for pages that cannot ask a busy kernel for it."""
         now_s = time.monotonic()
-        wait_s = SOON_S if now_s < self._left_s + EXPECTED_S else AGAIN_S
+        wait_s = SOON_S if now_s < self._left_s + EXPECTED_S else self._wait_s
         return self._can_open_again and self.is_busy() and now_s > self._opened_s + wait_s
 
     def is_busy(self) -> bool:
@@ -78,7 +79,7 @@ class Page:
 
     def expect(self) -> None:
         """Open the widget again soon, because a page was closed, and is perhaps being loaded again."""
-        self._left_s = time.monotonic()
+        self._left_s, self._wait_s = time.monotonic(), AGAIN_S
 
     def open_again(self) -> None:
         """Open the widget in pages that do not have it yet. The others go on with the curves that they have."""
@@ -89,7 +90,7 @@ class Page:
             metadata = {"version": __protocol_version__}
             widget.comm.open(data={"state": state, "buffer_paths": []}, metadata=metadata)
         self.push()
-        self._opened_s = time.monotonic()
+        self._opened_s, self._wait_s = time.monotonic(), min(2 * self._wait_s, LONGEST_S)
 
     def close(self, bundle: Mapping[str, Json]) -> None:
         """Close the widget. Pages that were opened later show the bundle in its place."""

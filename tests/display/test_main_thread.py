@@ -23,3 +23,17 @@ def test_a_thread_is_busy_until_its_loop_runs_again(monkeypatch):
 
 def test_a_thread_without_a_loop_hears_no_page():
     assert MainThread().is_busy()
+
+
+def test_a_cell_that_awaits_something_is_busy_although_its_loop_runs(kernel):
+    kernel.run("import asyncio\nfrom rlnb.display import main_thread\nmain_thread.BUSY_S = 0.5")
+    kernel.run("thread = main_thread.MainThread()")
+    told = kernel.run(
+        "before = thread.is_busy()\nawait asyncio.sleep(1)\nprint(before, thread.is_busy())", cell="cell-2"
+    )
+    assert told.split() == ["False", "True"]
+    look = "[thread.is_busy(), main_thread.time.sleep(0.1), thread.is_busy()][-1]"
+    kernel.run("import threading\ntold = []\nlook = lambda: told.append(" + look + ")")
+    kernel.run("threading.Timer(1, look).start()", cell="cell-3")
+    time.sleep(2)
+    assert kernel.run("print(told)", cell="cell-4").split() == ["[False]"]
