@@ -46,13 +46,12 @@ def pinned(task: Task) -> Task:
                 return _with(task, asked_for, kept)
         refuse_another_users(task.id, (module.parent / name for name in changed))
         _tell_changed(task, changed, current)
-    return _with(task, current, version.keep(current) or module)
+    return _with(task, current, version.stored(current))
 
 
 def named(name: str, module: Path, current: Version) -> Task:
     """Return the task of a cell with the hashes of a version, which is kept for the case that the cell changes."""
-    if kept := version.keep(current):
-        _asked_for[_key(module, current.sha256, current.files)] = kept
+    _asked_for[_key(module, current.sha256, current.files)] = version.stored(current)
     return Task(id=name, source=str(module), source_sha256=current.sha256, files=current.files)
 
 

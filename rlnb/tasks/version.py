@@ -8,12 +8,14 @@ changes. A training, a preview or a check uses the kept files.
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import hashlib
 import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,8 @@ _SHIPPED = (
     ".hdr",
 )
 _LARGE_BYTES = 2**20
+_private: dict[int, Path] = {}
+"""Folder of this user alone, by the id of the process that has made it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,11 +124,49 @@ def keep(version: Version) -> Path | None:
     Returns:
         The module; None if the folder cannot be written, or another user has made it.
     """
+    return _kept(version, history(version.module))
+
+
+def stored(version: Version) -> Path:
+    """Return the module of a version on disk: in the history, or else in a folder of this process.
+
+    The second one serves where the history cannot be written, and where another user has made the same version.
+
+    Raises:
+        RlnbError: Neither folder can be written.
+    """
+    with contextlib.suppress(OSError):  # no folder for temporary files can be written
+        if kept := keep(version) or _kept(version, _private_folder()):
+            return kept
+    raise RlnbError(
+        f"The version of {version.module} that this kernel uses cannot be written, neither to "
+        f"{history(version.module)} nor to a temporary folder. Free space on one of them, or set TMPDIR to a "
+        "folder that you can write to."
+    )
+
+
+def _private_folder() -> Path:
+    """Return a folder that only this user can read, and that is removed when this process ends."""
+    folder, pid = _private.get(os.getpid()), os.getpid()
+    if folder is None or not folder.is_dir():  # or a cleaner of temporary folders has removed it
+        folder = _private[pid] = Path(tempfile.mkdtemp(prefix="rlnb-versions-"))
+        atexit.register(_remove, folder, pid)
+    return folder
+
+
+def _remove(folder: Path, pid: int) -> None:
+    """Remove a folder, unless this is a fork of the process that has made it."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kept(version: Version, root: Path) -> Path | None:
+    """Keep a version below a folder, as :func:`keep` does."""
     contents = {version.module.name: version.content, **version.others}
     key = hashlib.sha256()
     for name, content in contents.items():
         key.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
-    folder = history(version.module) / f"{version.module.stem}-{key.hexdigest()[:12]}"
+    folder = root / f"{version.module.stem}-{key.hexdigest()[:12]}"
     try:
         if not folder.exists():
             _write(folder, contents)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb import options
-from rlnb.tasks import cell
-from rlnb.tasks.pinned import pinned
+from rlnb.tasks import cell, version
+from rlnb.tasks.pinned import in_use, pinned
 from rlnb.tasks.task import as_task
 
 MINE, THEIRS = "mine.ipynb", "theirs.ipynb"
@@ -92,6 +94,33 @@ def test_a_kernel_uses_its_own_cell_and_says_that_another_notebook_has_replaced_
     run_elsewhere("x = 3\n")
     assert source_of(as_task("Echo")) == "x = 1\n"
     assert told in capsys.readouterr().out
+
+
+def assert_a_private_copy_is_used(root: Path) -> None:
+    run_elsewhere("x = 2\n")
+    task = as_task("Echo")
+    assert source_of(task) == "x = 1\n", "the printed line says that this kernel's version is used"
+    folder = Path(str(task.source)).parent.parent
+    assert not folder.is_relative_to(root)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert_records_what_ran(rlnb.train("Echo", library="echo", max_iterations=1).wait(), "x = 1\n")
+
+
+def test_a_kernel_that_cannot_write_the_history_uses_a_copy_of_its_own(root: Path) -> None:
+    run_cell("x = 1\n")
+    (root / "tasks" / "history").touch()
+    task = rlnb.task("Echo")
+    assert_a_private_copy_is_used(root)
+    assert as_task(task).source == as_task("Echo").source
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_version_that_another_user_has_kept_is_copied_for_this_kernel(root: Path) -> None:
+    path = run_cell("x = 1\n")
+    theirs = version.keep(in_use(path, "Echo"))
+    assert theirs is not None
+    os.chown(theirs.parent, 65_534, 65_534)
+    assert_a_private_copy_is_used(root)
 
 
 def test_a_cell_that_a_cell_imports_is_this_kernels_own_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

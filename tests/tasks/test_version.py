@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,30 @@ def test_a_kept_version_of_another_user_is_not_used(tmp_path: Path) -> None:
     os.chown(folder, 65_534, 65_534)
     content = version.Version(module=tmp_path / "lift.py", content=b"x = 1\n", others={"meshes/cube.obj": b"v 0 0 0"})
     assert version.keep(content) is None
+
+
+STORED = """
+import os, pathlib, sys
+from rlnb.tasks import version
+
+module = pathlib.Path(sys.argv[1], "lift.py")
+stored = version.stored(version.Version(module=module, content=b"x = 1\\n", others={}))
+assert stored.read_bytes() == b"x = 1\\n"
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+assert stored.is_file(), "the end of a fork removes nothing"
+print(stored)
+"""
+
+
+def test_a_version_that_cannot_be_kept_is_stored_until_the_process_ends(tmp_path: Path) -> None:
+    (tmp_path / "history").touch()
+    argv, env = [sys.executable, "-c", STORED, str(tmp_path)], {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run(argv, capture_output=True, text=True, check=True, env=env)
+    stored = Path(ended.stdout.strip())
+    assert stored.is_relative_to(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["history"]
 
 
 def test_the_notebook_of_a_header_is_read(root: Path) -> None:
