@@ -257,7 +257,8 @@ class Started:
     assets: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of the modules of the user's own packages that define the task, by name; empty for a ``%%task`` cell."""
+    """SHA-256 of the modules of the user's own packages that the training has imported, by name. The module of a
+    ``%%task`` cell, whose hash is in the manifest, is not among them."""
     agent_changes: Mapping[str, Json] = field(default_factory=dict)
     """Values of the agent config that the library's backend has changed, by dotted path."""
     saves_when_stopped: bool = False

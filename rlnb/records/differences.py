@@ -23,7 +23,8 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     Two kinds of values are left out, because they say nothing: texts that differ only in the folder or the id of their
     run, and config values that repeat an argument in all runs, such as ``env.seed``. The name of a cell's module has a
     hash of its source, which is left out too, since ``source`` has it: functions of the same name count as equal. A run
-    that waits in a queue has no resolved config yet, so only its arguments are compared.
+    that waits in a queue has no resolved config yet, so only its arguments are compared. A module of a package is
+    compared between the runs that have imported it, because a living simulator has also those of its earlier runs.
 
     Args:
         runs: Runs with different ids.
@@ -35,14 +36,20 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     names = dict.fromkeys(name for config in configs.values() for name in config)
     rows = {name: {id: _unhashed(config.get(name, "")) for id, config in configs.items()} for name in names}
     arguments = {name for run in runs for name in asked(run.manifest)}
-    unresolved = {id for id, config in configs.items() if not config.keys() - arguments}
     plain = {run.id: (str(run.path), run.id) for run in runs}
     return {
         name: row
         for name, row in rows.items()
-        if len({_text(value, plain[id]) for id, value in row.items() if name in arguments or id not in unresolved}) > 1
+        if len({_text(value, plain[id]) for id, value in row.items() if _compares(name, configs[id], arguments)}) > 1
         and not _repeats(name, rows, arguments)
     }
+
+
+def _compares(name: str, config: Mapping[str, Json], arguments: Collection[str]) -> bool:
+    """Return whether a run's value of a name, or the lack of one, says anything."""
+    if name in arguments:
+        return True
+    return name in config if name.startswith("source.") else bool(config.keys() - arguments)
 
 
 def _unhashed(value: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,19 @@ def test_a_path_outside_of_the_runs_stays(two: list[rlnb.Run]) -> None:
         dump(run, seed=number + 1, rate=0.1, usd=f"/robots/{number}.usd")
     assert list(differences(two)["env.usd"].values()) == ["/robots/0.usd", "/robots/1.usd"]
     assert "env.log_dir" not in differences(two)
+
+
+def test_modules_of_packages_are_compared_between_the_runs_that_have_imported_them(two: list[rlnb.Run]) -> None:
+    modules = [{"mine.rewards": "1" * 64}, {"mine.rewards": "2" * 64, "another_project": "3" * 64}]
+    for run, sources in zip(two, modules, strict=True):
+        started = run.path / "jobs" / "0-train" / "started.json"
+        content = json.loads(started.read_text()) | {"sources": sources}
+        started.unlink()
+        started.write_text(json.dumps(content))
+    found = differences([rlnb.Run(run.path) for run in two])
+    assert {name: [*row.values()] for name, row in found.items() if "source" in name} == {
+        "source.mine.rewards": ["1" * 7, "2" * 7]
+    }
 
 
 def test_functions_of_a_cell_count_as_equal_if_their_names_are(two: list[rlnb.Run]) -> None:

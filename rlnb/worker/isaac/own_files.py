@@ -1,4 +1,4 @@
-"""The files of the user's own packages that define a task, by their stamps and by their hashes."""
+"""The files of the user's own packages: the stamps of those that define a task, and the hashes of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from rlnb.storage.files import stamp
 from rlnb.storage.source_hash import sha256
 from rlnb.tasks.place import is_library
-from rlnb.worker.isaac import release
+from rlnb.worker.isaac import import_watch, release
 from rlnb.worker.isaac.module import FromText
 
 
@@ -26,22 +26,50 @@ def stamps(cfg: Any, imports: Iterable[str], values: Iterable[object]) -> dict[s
         imports: Modules that the user has named to register tasks.
         values: Values of the task's registration, some of which name YAML files.
     """
-    found = _own_files(cfg, imports).values()
-    return {file: stamp(file) for file in sorted({*found, *_yaml_files(values)})}
+    found = {file: import_watch.imported(file) for file in _own_files(cfg, imports).values()}
+    found |= dict.fromkeys(_yaml_files(values))
+    return {file: noted.stamp if noted else stamp(file) for file, noted in sorted(found.items())}
 
 
 def hashes(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of the modules of the user's own packages that define a task, by the name of the module.
+    """Return the SHA-256 of the modules of the user's own packages that this process has imported, by their names.
+
+    A hash is that of the text that was imported, which the file may no longer have.
 
     Args:
         cfg: The env config.
         imports: Modules that the user has named to register tasks.
     """
     digests = {}
-    for name, file in sorted(_own_files(cfg, imports).items()):
+    for name, file in sorted({**_every_own_file(), **_own_files(cfg, imports)}.items()):
+        if noted := import_watch.imported(file):
+            digests[name] = noted.sha256
+            continue
         with contextlib.suppress(OSError):  # deleted since its import
             digests[name] = sha256(Path(file).read_bytes())
     return digests
+
+
+def _every_own_file() -> dict[str, str]:
+    """Return the imported files of the user's own packages, by the name of the module.
+
+    Those of Isaac Lab, Isaac Sim and rlnb's own plugins are not among them, even if they are in a checkout.
+    """
+    shipped = tuple(f"{folder}{os.sep}" for folder in _shipped_folders())
+    found = {name: own_file(module) for name, module in [*sys.modules.items()] if not _is_isaaclab(name)}
+    return {name: file for name, file in found.items() if file and not file.startswith(shipped)}
+
+
+def _shipped_folders() -> set[str]:
+    """Return the folders of Isaac Sim, which it names in a variable, and of rlnb's own plugins in a checkout of it."""
+    folders = {str(Path(__file__).parents[3] / "plugins")}
+    if isaac_sim := os.environ.get("ISAAC_PATH"):
+        folders |= {os.path.abspath(isaac_sim), os.path.realpath(isaac_sim)}
+    return folders
+
+
+def _is_isaaclab(name: str) -> bool:
+    return name.partition(".")[0] in release.PACKAGES
 
 
 def _own_files(cfg: Any, imports: Iterable[str]) -> dict[str, str]:

@@ -54,8 +54,9 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     Raises:
         FreshProcessError: The job needs a process that was started for it, which this one was not.
     """
-    from rlnb.worker.isaac import release
+    from rlnb.worker.isaac import import_watch, release
 
+    import_watch.watch()
     try:
         do(kind, job_dir)
     except TrainingStopped:

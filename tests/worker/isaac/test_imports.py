@@ -16,6 +16,7 @@ from rlnb import options
 from rlnb.cli import app
 from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
+from rlnb.records.repetition import differences
 from rlnb.simulation import simulator
 from rlnb.storage.source_hash import sha256
 
@@ -85,3 +86,30 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     package.write_text(TASKS.format(length_s=3.0))
     assert rlnb.task_card(task).fields["episode_length_s"].value == 3.0
     assert rlnb.simulator().pid != pid
+
+
+CELL = """
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+from puck_project.terms import LENGTH_S
+
+@configclass
+class OfCellCfg(CartpoleEnvCfg):
+    episode_length_s = LENGTH_S
+
+TASK, ENV = OfCellCfg, CartpoleEnv
+"""
+
+
+def test_an_edit_of_a_package_that_a_cell_imports_is_a_difference(package: Path) -> None:
+    terms = package.with_name("terms.py")
+    terms.write_text("LENGTH_S = 1.0\n")
+    task = rlnb.define("Puck-Cell", CELL)
+    first = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu", warm=False).wait(300)
+    assert first.started is not None
+    assert first.started.sources == {"puck_project": sha256(b""), "puck_project.terms": sha256(b"LENGTH_S = 1.0\n")}
+    terms.write_text("LENGTH_S = 1.0  # the same number, so the configs are equal\n")
+    again = first.rerun().wait(300)
+    assert "source.puck_project.terms" in rlnb.Runs([first, again]).diff().index
+    assert "Other versions of the files puck_project.terms." in differences(again.record)
