@@ -24,6 +24,8 @@ from rlnb.storage.walk import files_below
 
 TENSORS = (".npz", ".safetensors")
 """Suffixes of files that hold nothing but tensors."""
+MOST_SEARCHED_BYTES = 2**30
+"""Size up to which a companion is searched for values that are not finite. Its arrays are read into memory."""
 REMOVED = ".removed-"
 """Begin of the name of a folder that is being removed."""
 
@@ -125,15 +127,23 @@ def is_whole(checkpoint: Path, library: Library) -> bool:
     return bool(paths) and all(map(is_whole_file, paths))
 
 
-def fault_of(checkpoint: Path, library: Library) -> str:
+def fault_of(checkpoint: Path, library: Library, *, to_resume: bool = False) -> str:
     """Return why a checkpoint cannot be used, as the end of a sentence: torn, or not finite. Empty if it can.
 
-    Its companions are not searched for values that are not finite: they may be large, and only a training reads them.
+    Args:
+        checkpoint: The checkpoint.
+        library: The library that wrote it.
+        to_resume: Whether its companions are searched too for values that are not finite. Only a training that goes on
+            reads them. The worker searches those that are larger than :data:`MOST_SEARCHED_BYTES`.
     """
     if not is_whole(checkpoint, library):
         return "is not a complete checkpoint: it is torn"
     fault = weights.fault_of(checkpoint)
-    return f"is not finite: {fault}" if fault else ""
+    if fault or not to_resume:
+        return f"is not finite: {fault}" if fault else ""
+    searched = (path for path in companions_of(checkpoint, library) if _size(path) <= MOST_SEARCHED_BYTES)
+    faults = ((path, weights.fault_of(path)) for path in searched)
+    return next((f"is not finite: {fault} in {path.name}" for path, fault in faults if fault), "")
 
 
 def is_whole_file(path: Path) -> bool:

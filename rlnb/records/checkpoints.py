@@ -55,18 +55,19 @@ class Checkpoints(list[Path]):
         """The newest checkpoint; None if the run has none."""
         return self[-1] if self else None
 
-    def last_sound(self, before: Path | None = None) -> Path | None:
+    def last_sound(self, before: Path | None = None, *, to_resume: bool = False) -> Path | None:
         """Return the newest checkpoint that is neither torn nor has weights that are not finite; None without one.
 
         A warning names those that are passed over. A checkpoint on another machine is taken for sound.
 
         Args:
             before: Checkpoint of the run; only older ones are considered. None considers all.
+            to_resume: Whether its companions have to be finite too.
         """
         passed: list[str] = []
         older = self[: self.index(before)] if before is not None and before in self else self
         for path in reversed(older):
-            if not (fault := self.fault(path)):
+            if not (fault := self.fault(path, to_resume=to_resume)):
                 if passed:
                     logger.warning("%s %s is used instead.", " ".join(passed), path.name)
                 return path
@@ -77,17 +78,28 @@ class Checkpoints(list[Path]):
         """Return the newest checkpoint that is not torn; None if there is none. Its weights are not read."""
         return next((path for path in reversed(self) if path in self.far or self.is_whole(path)), None)
 
-    def fault(self, path: Path) -> str:
+    def fault(self, path: Path, *, to_resume: bool = False) -> str:
         """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
-        return "" if path in self.far else checkpoint_files.fault_of(path, self._library)
+        return "" if path in self.far else checkpoint_files.fault_of(path, self._library, to_resume=to_resume)
 
-    def none_sound(self) -> str:
+    def none_sound(self, *, to_resume: bool = False) -> str:
         """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
-        return f"has no checkpoint that can be used. The newest, {self[-1].name}, {self.fault(self[-1])}."
+        fault = self.fault(self[-1], to_resume=to_resume)
+        return f"has no checkpoint that can be used. The newest, {self[-1].name}, {fault}."
 
-    def other_fix(self, path: Path) -> str:
-        """Return the fix for a checkpoint that cannot be used: a sound one, if there is one."""
-        sound = self.last_sound(before=path) or self.last_sound()
+    def other_fix(self, path: Path, *, to_resume: bool = False) -> str:
+        """Return the fix for a checkpoint that cannot be used: another one that is sound, if there is one.
+
+        Args:
+            path: The checkpoint, or one of its companions, which only a training that goes on reads.
+            to_resume: Whether the companions of the other one have to be finite too.
+        """
+        owner = next((one for one in self if path in checkpoint_files.companions_of(one, self._library)), path)
+        to_resume |= owner != path
+        sound = self.last_sound(before=owner, to_resume=to_resume)
+        if sound is None or sound == owner:
+            others = (one for one in reversed(self) if one != owner and not self.fault(one, to_resume=to_resume))
+            sound = next(others, None)
         return f"Use checkpoint={sound.name!r}." if sound else "Use another file."
 
     def error_of(self, path: Path) -> type[RunError]:

@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from rlnb.spec import Json, Manifest, Result, Started, Task
 
 
-def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
+def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool = False) -> str:
     """Return the path of a checkpoint of a run: relative to the run's folder if inside it, else absolute.
 
     Args:
         record: The run.
         name: Name or path of the checkpoint; None is the last.
+        to_resume: Whether its companions have to be finite too.
 
     Raises:
         RunError: The run has no sound checkpoint, the named one is torn, or rlnb cannot load the run's checkpoints.
@@ -65,8 +66,9 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
             )
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
-        if (newest := checkpoints.last_sound()) is None:
-            what = f"{record.id} ({record.state}) {checkpoints.none_sound()} Start a new training: rlnb.train(...)"
+        if (newest := checkpoints.last_sound(to_resume=to_resume)) is None:
+            none = checkpoints.none_sound(to_resume=to_resume)
+            what = f"{record.id} ({record.state}) {none} Start a new training: rlnb.train(...)"
             raise checkpoints.error_of(checkpoints[-1])(what)
         return str(newest.relative_to(record.path))
     if not isinstance(name, str | Path):
@@ -76,8 +78,8 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         return str(path.relative_to(record.path))
     if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
-    if fault := checkpoints.fault(path):
-        raise checkpoints.error_of(path)(f"{path} {fault}. {checkpoints.other_fix(path)}")
+    if fault := checkpoints.fault(path, to_resume=to_resume):
+        raise checkpoints.error_of(path)(f"{path} {fault}. {checkpoints.other_fix(path, to_resume=to_resume)}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
 
 

@@ -29,7 +29,7 @@ def what_is_left(
         RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
     """
     refuse_without_resuming(run.record)
-    start = checkpoint_of(run.record, checkpoint)
+    start = checkpoint_of(run.record, checkpoint, to_resume=True)
     done, started, training = run.progress[0], run.record.last_started, run.record.training
     limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
     total = limit or (started.max_iterations if started else 0)

@@ -133,8 +133,11 @@ def _next_call(record: RunRecord, job: JobRecord) -> str:
     flight = RunFacts.of(record).flight if _is_not_finite(result) and job.kind == "train" else None
     if flight is not None and flight.fatal:  # a training that goes on would meet the same value again
         return f"{run}.flight" if flight.replay_from is None else f"rlnb.replay({record.id!r})"
-    checkpoints = record.checkpoints if job.kind == "train" and resumes(record) else None
-    goes_on = checkpoints is not None and any(not checkpoints.fault(path) for path in reversed(checkpoints))
+    is_refused = _is_not_finite(result) and not files.there(job.folder.started)  # what it would start from
+    checkpoints = record.checkpoints if job.kind == "train" and resumes(record) and not is_refused else None
+    goes_on = checkpoints is not None and any(
+        not checkpoints.fault(path, to_resume=True) for path in reversed(checkpoints)
+    )
     return f"{run}.resume()" if goes_on else f"{run}.logs(200)"
 
 

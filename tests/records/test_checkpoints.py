@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
+import re
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rlnb
+from rlnb import plugins
+from rlnb.errors import NotFiniteError
 from rlnb.records.checkpoint_files import is_whole_file as is_whole
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
+from rlnb.worker.flight.guard import refuse_not_finite
 
 ITERATIONS = 30
 WRITTEN = [4, 9, 14, 19, 24, 29]
@@ -51,9 +57,6 @@ def test_a_run_without_checkpoints_has_neither(root: Path) -> None:
 
 
 def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dataclasses
-
-    from rlnb import plugins
 
     run = echo()
     started = run.started
@@ -215,6 +218,36 @@ def test_a_checkpoint_that_is_not_finite_is_passed_over_and_named(
         echo(init_from=run)
     assert len(run.jobs) == jobs
     assert len(rlnb.runs()) == 1
+
+
+def test_a_checkpoint_whose_companion_is_not_finite_is_evaluated_but_not_resumed(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = echo()
+    buffered = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(RunRecord, "library_spec", buffered)
+    for path in run.checkpoints:
+        np.savez(path.with_name(f"{path.stem}.buffer.npz"), rewards=np.zeros(4))
+    *_, before, last = run.checkpoints
+    companion = last.with_name("model_29.buffer.npz")
+    np.savez(companion, rewards=np.array([0.0, np.nan]))
+    assert run.checkpoints.last_sound() == last, "an evaluation reads no companion"
+    assert not caplog.text
+    assert run.checkpoints.last_sound(to_resume=True) == before
+    fault = "is not finite: rewards is not finite in 1 of 2 values, first nan at index 1 in model_29.buffer.npz."
+    assert f"model_29.json {fault} model_24.json is used instead." in caplog.text
+    with pytest.raises(rlnb.RunError, match=re.escape(f"{fault} Use checkpoint='model_24.json'.")):
+        run.resume(max_iterations=40, checkpoint="model_29.json")
+    with pytest.raises(
+        NotFiniteError, match=r"model_29\.buffer\.npz is not finite: .* Use checkpoint='model_24\.json'"
+    ):
+        refuse_not_finite(companion)
+    for path in run.checkpoints[:-1]:
+        path.unlink()
+    assert run.checkpoints.other_fix(companion) == "Use another file."
+    assert run.checkpoints.other_fix(last) == "Use another file.", "it never names the file itself"
+    with pytest.raises(NotFiniteError, match=rf"no checkpoint that can be used\. The newest, model_29\.json, {fault}"):
+        run.resume(max_iterations=40)
 
 
 def test_an_archive_without_its_end_is_torn(tmp_path: Path) -> None:

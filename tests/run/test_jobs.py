@@ -169,6 +169,9 @@ def test_the_advice_after_a_failure_is_a_call_that_can_help(root: Path) -> None:
     write(job.flight(0), flight, {}, {})
     assert advice().endswith(".flight"), "it cannot be replayed"
     shutil.rmtree(job.flight(0))
+    job.started.rename(job.path / "hidden.json")
+    assert advice().endswith(".logs(200)"), "it was refused at its start, as it would be again"
+    (job.path / "hidden.json").rename(job.started)
     for path in run.checkpoints:
         path.write_text('{"iteration": 4, "level": NaN}')
     assert advice().endswith(".logs(200)")
