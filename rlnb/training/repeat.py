@@ -36,6 +36,11 @@ from rlnb.training.request import TrainRequest
 logger = logging.getLogger(__name__)
 Arguments: TypeAlias = "Mapping[str, Any]"
 """Arguments of ``rlnb.train``, by name."""
+_LEFT_OUT_IF_NONE = (
+    *("library", "max_iterations", "max_frames", "seed", "deterministic", "num_envs", "agent", "device", "trust"),
+    *("alerts", "tags", "script", "args"),
+)
+"""Arguments of ``rlnb.train`` of which None is no value of its own. For the others it is, e.g. ``init_from=None``."""
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -54,6 +59,7 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainRequest:
     if arguments.get("like") is None:
         return TrainRequest.of(task, arguments)
     like = _run(arguments["like"])
+    arguments = {name: value for name, value in arguments.items() if value is not None or name not in _LEFT_OUT_IF_NONE}
     trust = arguments.get("trust") is True
     if like.manifest.script:
         refuse_another_users(like.record, trust=trust)  # the owner alone matters, since a script loads what it wants

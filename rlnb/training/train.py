@@ -83,6 +83,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             the copy of its module in the run's folder, library, resolved agent config, seed, length, ranks, device,
             weights to start from, inputs, alerts and launcher, but neither its tags nor ``warm`` nor ``trust``. Values
             in ``agent`` are added to those of the run; the name of an agent config, or another library, replaces them.
+            None counts as left out, unless it is a value by the descriptions above, as in ``init_from=None``.
             On a CPU, and on a GPU with ``deterministic=True``, the curve is the same bit by bit, as long as versions
             and machine are. What differs is said in a warning, and in the table and the report of the new run. A run
             of another user needs ``trust=True``.

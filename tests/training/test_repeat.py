@@ -68,6 +68,18 @@ def test_arguments_of_the_call_count_and_agent_values_are_added(first: rlnb.Run)
     assert again.agent == {"noise_from": None, "goal": 3.0, "peak": 1}
 
 
+def test_none_is_the_runs_own_value_unless_it_is_a_value_itself(first: rlnb.Run, root: Path) -> None:
+    left_out = ("library", "max_iterations", "max_frames", "seed", "num_envs", "agent", "device", "alerts")
+    again = planned(like=first, **dict.fromkeys((*left_out, "deterministic", "tags", "trust")))
+    assert (again.library, again.seed, again.max_iterations, again.alerts) == ("echo", 7, 4, ())
+    assert (again.agent, again.resources.device) == (first.manifest.agent, first.manifest.resources.device)
+    assert (again.keep, again.parent, again.tags) == (2, first.manifest.parent, ())
+    again = planned(like=first, keep=None, init_from=None)
+    assert (again.keep, again.parent) == (None, None)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
+        planned(like=first, sed=None)
+
+
 def test_a_folder_that_was_moved_is_repeated_from_where_it_is(
     first: rlnb.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
