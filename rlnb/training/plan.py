@@ -70,7 +70,7 @@ def make_plan(request: TrainRequest) -> Plan:
     origin, of_weights = first_origin(request.init_from, lookup.name)
     origin = first_weights(origin, like) if like else origin
     manifest = make_manifest(request, task, lookup, launcher, inputs, auto=auto, agent=agent, parent=origin.parent)
-    manifest = linked(manifest, like) if like else manifest
+    manifest = linked(manifest, like, root.runs) if like else manifest
     if manifest.script:
         manifest, of_interpreter = with_interpreter(manifest, launcher)
         problems += of_interpreter

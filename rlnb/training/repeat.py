@@ -15,6 +15,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.config import resolved
+from rlnb.records.layout import RunDir
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.record import RunRecord
@@ -219,7 +220,7 @@ def _of_script(like: Run, arguments: Arguments) -> Arguments:
     path = next((path for path in (Path(script), copy) if _has(path, digest)), None)
     if path is None and "script" not in arguments:
         raise RlnbError(f"Neither {script} nor {copy} is the script that {like.id} ran. Use script= with that script.")
-    if path == copy:
+    if path == copy != Path(script):
         logger.warning("%s has changed since %s: the copy in the run's folder is used.", script, like.id)
     return {
         "script": path,
@@ -284,13 +285,25 @@ def first_weights(origin: Origin, like: Run) -> Origin:
     return origin
 
 
-def linked(manifest: Manifest, like: Run) -> Manifest:
-    """Return the manifest of a run that names the run which it repeats, and has its number of threads."""
+def linked(manifest: Manifest, like: Run, runs: Path) -> Manifest:
+    """Return the manifest of a run that names the run which it repeats, and has its number of threads.
+
+    If the script is the copy in the folder of that run, which may be deleted while the new run waits in a queue, the
+    manifest names the copy of the new run.
+
+    Args:
+        manifest: Manifest of the new run.
+        like: The run that it repeats.
+        runs: Folder of the new run's folder.
+    """
     threads = like.manifest.resources.threads
     if threads is None and like.started is not None and like.started.threads not in (0, _usual_threads()):
         threads = like.started.threads
     resources = dataclasses.replace(manifest.resources, threads=threads)
-    return dataclasses.replace(manifest, like=like.manifest.run_id, resources=resources)
+    script = manifest.script
+    if script and Path(script[0]).resolve().parent == like.record.folder.source.resolve():
+        script = (str(RunDir(runs.absolute() / manifest.run_id).source / Path(script[0]).name), *script[1:])
+    return dataclasses.replace(manifest, like=like.manifest.run_id, resources=resources, script=script)
 
 
 def _usual_threads() -> int:

@@ -134,7 +134,9 @@ def test_an_agent_config_that_has_changed_keeps_the_values_of_the_run(
     assert as_recorded(named, run, lookup) == named
 
 
-def test_a_script_is_repeated_from_its_copy_if_it_has_changed(echo_root: Path, tmp_path: Path) -> None:
+def test_a_script_is_repeated_from_its_copy_if_it_has_changed(
+    echo_root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     script = tmp_path / "train.py"
     script.write_text("print('the first')")
     run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
@@ -143,6 +145,13 @@ def test_a_script_is_repeated_from_its_copy_if_it_has_changed(echo_root: Path, t
     again = run.rerun().wait()
     assert "the first" in again.logs()
     assert again.manifest.task.source_sha256 == run.manifest.task.source_sha256
+    executed = str(again.path / "source" / "train.py")
+    assert again.manifest.script == (executed, "--task", "My Task"), "the folder of the first run may be deleted"
+    assert f"{script} has changed since {run.id}" in caplog.text
+    caplog.clear()
+    of_copy = planned(like=again)
+    assert of_copy.script[0] == str(again.path.with_name(of_copy.run_id) / "source" / "train.py")
+    assert "has changed" not in caplog.text
     (run.path / "source" / "train.py").unlink()
     with pytest.raises(rlnb.RlnbError, match=r"is the script that .* ran. Use script="):
         run.rerun()
