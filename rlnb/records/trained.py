@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
 from pathlib import Path
 
 from rlnb.errors import RunError
@@ -11,10 +13,35 @@ from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.spec import Task
 from rlnb.storage import files
+from rlnb.storage.source_hash import is_of, sha256
+
+logger = logging.getLogger(__name__)
+_SHOWN_DIGITS = 7
 
 
 def task_of(record: RunRecord) -> Task:
-    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
+    """Return the task of a run with the run's copy of its module, because the original may have been edited since.
+
+    A warning names the copies that were edited.
+    """
+    for text in edited_copies(record):
+        logger.warning("%s", text)
+    return _with_copy(record)
+
+
+def edited_copies(record: RunRecord) -> tuple[str, ...]:
+    """Return a sentence for each copy of a run's task that is not what the training used. A missing one has none."""
+    task, texts = record.manifest.task, []
+    for name, digest in {Path(task.source).name: task.source_sha256, **task.files}.items() if task.source else ():
+        copy = record.folder.source / name
+        with contextlib.suppress(OSError):
+            if not is_of(content := copy.read_bytes(), digest):
+                hashes = f"its sha256 is {sha256(content)[:_SHOWN_DIGITS]}, not {(digest or '')[:_SHOWN_DIGITS]}"
+                texts.append(f"{copy} was edited after the training: {hashes}.")
+    return tuple(texts)
+
+
+def _with_copy(record: RunRecord) -> Task:
     task = record.manifest.task
     return dataclasses.replace(task, source=str(_copy(record, task.source))) if task.source else task
 
@@ -34,7 +61,7 @@ def trained_task(record: RunRecord, *, trust: bool) -> Task:
         )
     if record.manifest.script:
         raise RunError(f"{record.id} is the run of a script, which has no task. Use rlnb.train(like=run).")
-    task = task_of(record)
+    task = _with_copy(record)
     if task.source:
         names = [Path(task.source).name, *task.files]
         missing = [name for name in names if not files.there(record.folder.source / name)]

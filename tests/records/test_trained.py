@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb.records.layout import RunDir
+from rlnb.records.trained import edited_copies, task_of
 from rlnb.storage import files
 from rlnb.storage.source_hash import sha256
 
@@ -42,6 +44,21 @@ def test_the_task_of_a_run_has_the_copy_of_its_module_and_takes_changes(root: Pa
     assert (task.num_envs, task.physics, task.presets) == (16, "newton_kamino", ("fast",))
     assert task.overrides == {"sim.dt": 0.01, "sim.render_interval": 2}
     assert (task.imports, task.success) == (("mine",), "m:f")
+
+
+def test_a_copy_that_was_edited_is_named_before_its_use(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    task = dataclasses.replace(POLE, source_sha256=sha256(b"scale = 3.0\n"))
+    record = run_of(task, root).record
+    assert task_of(record).source == str(record.folder.source / "pole.py")
+    assert not caplog.text
+    (record.folder.source / "shape.py").write_text("scale = 4.0\n")
+    hashes = f"its sha256 is {sha256(b'scale = 4.0' + bytes([10]))[:7]}, not {sha256(b'scale = 3.0' + bytes([10]))[:7]}"
+    told = f"{record.folder.source / 'shape.py'} was edited after the training: {hashes}."
+    assert edited_copies(record) == (told,)
+    task_of(record)
+    assert told in caplog.text
+    (record.folder.source / "shape.py").unlink()
+    assert edited_copies(record) == (), "it is missing, which its import says"
 
 
 def test_a_run_without_the_copy_is_refused(root: Path) -> None:

@@ -44,9 +44,8 @@ def evaluate(job_dir: Path) -> None:
     if library.simulator:
         backend: Backend = plugins.new_backend(library)
         isaaclab.start(job.manifest.asset_root)
-        record = _roll_out(job, options, backend)
-        notes = play_notes(job.manifest.task, job.module, options.mode)
-        record = dataclasses.replace(record, warnings=(*differences(job), *notes))
+        notes = (*differences(job), *play_notes(job.manifest.task, job.module, options.mode))
+        record = dataclasses.replace(_roll_out(job, options, backend), warnings=notes)
     else:
         record = no_simulator.evaluate(job.manifest, library, options, job.run.path)
     if faults := [*record.faults()]:

@@ -227,6 +227,7 @@ def export(job_dir: Path) -> None:
     library = plugins.library(manifest.library)
     backend: Backend = plugins.new_backend(library)
     isaaclab.start(manifest.asset_root)
+    notes = (*differences(job), *play_notes(manifest.task, job.module, options.mode))
     task = dataclasses.replace(manifest.task, num_envs=1)
     checkpoint = run.path / options.checkpoint
     refuse_not_finite(checkpoint)
@@ -253,7 +254,7 @@ def export(job_dir: Path) -> None:
         checkpoint=options.checkpoint,
         ended=files.now(),
         values=values,
-        warnings=(*differences(job), *play_notes(manifest.task, job.module, options.mode)),
+        warnings=notes,
     )
     files.write_once(job.folder.result, result)
 

@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import registry
+from rlnb.tasks import cell
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
 
@@ -80,3 +81,14 @@ def test_a_training_without_a_simulator_records_no_plugin(job: Path) -> None:
 def test_a_training_that_has_not_started_has_no_differences(job: Path, here: None) -> None:
     (job / "started.json").unlink()
     assert differences(open_job(job)) == ()
+
+
+def test_a_copy_of_the_source_that_was_edited_is_a_difference(root: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Echo", "x = 1\n", "mine.ipynb")
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(WAIT_S)
+    opened = open_job(run.jobs[0].folder.path)
+    assert differences(opened) == ()
+    assert opened.module is not None
+    opened.module.write_text("x = 2\n")
+    (text,) = differences(opened)
+    assert text.startswith(f"{opened.module} was edited after the training: its sha256 is ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -43,3 +45,33 @@ def test_an_env_that_ends_episodes_without_its_reset_method_is_an_error_instead_
     assert (episodes.returns, episodes.lengths) == ([2.0], [7])
     with pytest.raises(rlnb.RlnbError, match=r"SimpleNamespace.step does not call SimpleNamespace\._reset_idx"):
         episodes.stepped(reward, one, none)
+
+
+CELL = """
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+played = []
+
+@configclass
+class OnceCfg(CartpoleEnvCfg):
+    def play_mode(self):
+        played.append(1)
+        if len(played) > 1:
+            raise ValueError("play_mode() works once")
+
+TASK, ENV = OnceCfg, CartpoleEnv
+"""
+
+
+@pytest.mark.isaaclab
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_a_config_that_does_not_resolve_is_an_error_before_the_episodes(root: Path) -> None:
+    task = rlnb.define("Once", CELL)
+    run = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu").wait(300)
+    with pytest.raises(rlnb.RunError, match=r"play_mode\(\) works once"):
+        run.evaluate(episodes=4, num_envs=4, mode="play", record=4)
+    assert not run.jobs[-1].folder.rollout.exists(), "no episode was played for nothing"
