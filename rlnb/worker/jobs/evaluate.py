@@ -155,10 +155,12 @@ class _Tape:
 
 
 def _columns(name: str, value: Any) -> dict[str, np.ndarray]:
-    """Return a copy of a tensor as array ``<name>``; copies of tensors by group or agent as arrays ``<name>.<key>``."""
-    if isinstance(value, Mapping):
-        return {f"{name}.{key}": part.detach().cpu().numpy().copy() for key, part in value.items()}
-    return {name: value.detach().cpu().numpy().copy()}
+    """Return a copy of a tensor as array ``<name>``; those by group, agent or term as arrays ``<name>.<key>``."""
+    if not isinstance(value, Mapping | tuple | list):
+        return {name: value.detach().cpu().numpy().copy()}
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+    columns = [_columns(f"{name}.{key}", part) for key, part in parts]
+    return {key: array for of_part in columns for key, array in of_part.items()}
 
 
 class Episodes:

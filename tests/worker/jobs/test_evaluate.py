@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import rlnb
@@ -31,6 +32,23 @@ def test_rewards_of_several_agents_add_up_and_an_episode_ends_when_all_end() -> 
 def test_a_step_of_one_agent_is_unchanged() -> None:
     outcome = torch.tensor([1.0]), torch.tensor([True]), torch.tensor([False])
     assert all(ours is theirs for ours, theirs in zip(joint(*outcome), outcome, strict=True))
+
+
+def test_observations_whose_terms_are_not_joined_are_recorded_by_their_names(tmp_path: Path) -> None:
+    tape = evaluate._Tape(4)
+    observations = {"policy": {"joints": torch.ones(2, 3), "clock": torch.zeros(2, 1)}, "critic": torch.ones(2, 5)}
+    for _ in range(3):
+        tape.keep(observations, lambda obs: (obs["policy"]["joints"][:, :1], obs["critic"][:, :1]))
+    tape.write(tmp_path / "rollout.npz")
+    with np.load(tmp_path / "rollout.npz") as rows:
+        shapes = {name: rows[name].shape for name in rows.files}
+    assert shapes == {
+        "obs.policy.joints": (4, 3),
+        "obs.policy.clock": (4, 1),
+        "obs.critic": (4, 5),
+        "actions.0": (4, 1),
+        "actions.1": (4, 1),
+    }
 
 
 def test_an_env_that_ends_episodes_without_its_reset_method_is_an_error_instead_of_an_endless_evaluation() -> None:
