@@ -151,7 +151,7 @@ checkpoint, path = sys.argv[1:]
 
 class Spaces(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,))
-    action_space = gymnasium.spaces.Box(-100.0, 100.0, (1,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
 
 
 networks = {"activation_fn": torch.nn.ELU, "net_arch": [32, 32], "squash_output": False}
