@@ -58,8 +58,8 @@ class _File:
     """Whether the tensors of a tag are scalars."""
     others: Counter[str] = field(default_factory=Counter)
     """Number of values that are no scalars, by kind."""
-    tags: int = 0
-    """Number of tags when the curves were last named."""
+    named: tuple[bool, float, frozenset[str]] | None = None
+    """State when the curves were last named: whether the file has a given end, its begin, and its tags."""
 
 
 class EventReader:
@@ -149,11 +149,15 @@ class EventReader:
         return dict(total.most_common())
 
     def _name(self) -> None:
-        """Name the curves anew if a file has a new tag, or if a tail was read."""
-        if all(file.tags == len(file.scalars) + len(file.tail) for file in self._files.values()):
+        """Name the curves anew if a file is new or has other tags than before, or if the order of the files changed."""
+        states = {
+            path: (path in self._ends, file.begun, frozenset((*file.scalars, *file.tail)))
+            for path, file in self._files.items()
+        }
+        if all(file.named == states[path] for path, file in self._files.items()):
             return
-        for file in self._files.values():
-            file.tags = len(file.scalars) + len(file.tail)
+        for path, file in self._files.items():
+            file.named = states[path]
         ordered = sorted(
             self._files, key=lambda path: (path not in self._ends, _age(path)[0], self._files[path].begun, path)
         )

@@ -292,3 +292,20 @@ def test_the_files_of_real_packages_are_read_as_tensorboard_reads_them(package: 
         ours.setdefault(curve.folder or ".", {})[curve.tag] = [[step, value] for step, _, value in curve.column]
     theirs = json.loads((EVENT_FILES / package / "tensorboard.json").read_text())
     assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True), "compared as text, since nan != nan"
+
+
+def test_a_tag_that_a_tail_hid_gets_a_curve_once_it_is_read(tmp_path: Path) -> None:
+    """When reading runs out of time, the number of tags stays the same: one of them leaves as another one comes."""
+    count = 3 * TAIL_BYTES // 64
+    others = {0: "first", count // 2: "middle", count - 1: "last"}
+    write(tmp_path, *(event(step, {others.get(step, TAG): float(step)}) for step in range(count)))
+    reader = EventReader(tmp_path)
+    reader.refresh(limit_s=0.0)
+    assert reader.tags == {TAG, "last"}
+    (path,) = tmp_path.rglob("*tfevents*")
+    reader.end_at({path.name: path.stat().st_size // 4})  # the tail is gone, and another tag is there
+    reader.refresh()
+    assert reader.tags == {TAG, "first"}
+    reader.end_at({})
+    reader.refresh()
+    assert reader.tags == {TAG, *others.values()}
