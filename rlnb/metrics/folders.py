@@ -1,11 +1,14 @@
 """One curve from the event files of a folder, and the names of curves.
 
-TensorBoard's rule holds: a folder is a run, so the same tag in two folders is two curves. Within a folder, the files
-follow each other. A later file replaces the points from its first step on, since it belongs to a restarted training. So
-do the start of a session (``SessionLog.START``, which ``SummaryWriter(purge_step=...)`` writes) and a step below the
-one before. Equal steps within a file are kept, as several axes in one file need them. The data server of TensorBoard
-has this rule and also replaces equal steps
+As in TensorBoard, a folder is a run, so the same tag in two folders is two curves. Within a folder, the files follow
+each other. A later file replaces the points from its first step on, since it belongs to a restarted training. So does a
+step below the one before. Equal steps within a file are kept, as several axes in one file need them. The data server of
+TensorBoard has this rule and also replaces equal steps
 (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/data/server/reservoir.rs).
+
+The start of a session (``SessionLog.START``, which ``SummaryWriter(purge_step=...)`` writes) replaces the points of all
+tags from its step on. The readers of TensorBoard differ here: the data server ignores it, and the Python reader passes
+over the first one of a folder. Here each one counts, since a writer that names the step asks for exactly that.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 _OF_FOLDER = re.compile(r"^(?P<tag>.*) \[(?P<folder>.*?)(?P<end>/?)\]$", re.DOTALL)
 _LAST = (1 << 63) - 1
+_Size = tuple[int, tuple[object, ...]]
+"""Number of points of a tag in a file, and the restarts that it announces."""
 
 
 class EventFile(Protocol):
@@ -47,7 +52,8 @@ class Curve:
     """Whether the points are in order of time and none replaces another, as measures of a machine are."""
     column: Column = field(default_factory=Column)
     """The points of the curve, in order."""
-    _sizes: dict[int, tuple[int, int, int | None]] = field(default_factory=dict)
+    _sizes: dict[int, _Size] = field(default_factory=dict)
+    """The size of each file at the last update, in order."""
 
     def update(self) -> bool:
         """Take over what the files have; return whether points that were there before have changed or are gone."""
@@ -55,7 +61,7 @@ class Curve:
             id(file): self._size(file) for file in self.files if self.tag in file.scalars or file.restart is not None
         }
         before, self._sizes = self._sizes, sizes
-        if sizes == before:
+        if [*sizes.items()] == [*before.items()]:
             return False
         parts = [(file.scalars.get(self.tag, Column()), file.restart) for file in self.files if id(file) in sizes]
         shared = next((id(file) for file in self.files if file.scalars.get(self.tag) is self.column), None)
@@ -66,9 +72,11 @@ class Curve:
         self.column = Column.of(in_order_of_time(parts) if self.by_time else without_replaced(parts))
         return old != tuple(part[:count].tobytes() for part in self.column.arrays())
 
-    def _size(self, file: EventFile) -> tuple[int, int, int | None]:
+    def _size(self, file: EventFile) -> _Size:
         column = file.scalars.get(self.tag)
-        return (0, 0, file.restart) if column is None else (len(column), len(column.restarts), file.restart)
+        if column is None:
+            return 0, (0, None, file.restart)
+        return len(column), (len(column.restarts), column.restarts[-1] if column.restarts else None, file.restart)
 
     def ahead(self) -> Column:
         """Return the newest points, which were read ahead of unread older ones."""
@@ -78,13 +86,11 @@ class Curve:
                 newest.extend(file.tail[self.tag])
         return newest
 
-    def _grows(
-        self, parts: Sequence[tuple[Column, int | None]], before: dict[int, tuple[int, int, int | None]]
-    ) -> bool:
+    def _grows(self, parts: Sequence[tuple[Column, int | None]], before: dict[int, _Size]) -> bool:
         """Append the new points of the newest file, if nothing else has changed; return whether that was so."""
-        (*earlier, (_, newest)), column = self._sizes.items(), parts[-1][0]
-        known = before.get(next(reversed(self._sizes)), (0, 0, None))
-        if known[1:] != newest[1:] or any(before.get(file) != size for file, size in earlier):
+        (*earlier, (newest, size)), column = self._sizes.items(), parts[-1][0]
+        known = before.get(newest, (0, (0, None, None)))
+        if known[1] != size[1] or [item for item in before.items() if item[0] != newest] != earlier:
             return False
         if earlier and not known[0]:  # the first point of a file may replace others
             return False
@@ -92,11 +98,11 @@ class Curve:
         axis = times if self.by_time else steps
         if (axis[1:] < axis[:-1]).any():
             return False
-        if not earlier:
-            if self.column is not column and len(self.column):
-                return False
+        if not known[0]:
             self.column = column  # the usual case needs no copy
         elif self.column is not column:
+            if self.by_time and len(self.column) and times[1] < self.column[-1][1]:  # a point of an earlier file
+                return False
             self.column.extend(column, known[0])
         return True
 

@@ -12,10 +12,13 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from rlnb.metrics.columns import Scalar
 from rlnb.metrics.events import EventReader
 from rlnb.metrics.folders import find, split
 
 TAG = "loss"
+Followed = tuple[dict[str, list[Scalar]], int]
+"""The points of a reader by name, and its revision."""
 
 
 def log(
@@ -146,6 +149,73 @@ def test_measures_of_a_machine_are_in_order_of_time_and_none_is_replaced(tmp_pat
     reader = EventReader(tmp_path, by_time=True)
     reader.refresh()
     assert [value for _, _, value in reader.scalars[TAG]] == [5000, 5001, 5002, 10_000, 10_001, 10_002]
+
+
+def test_a_start_that_removes_all_points_removes_them_for_good(tmp_path: Path) -> None:
+    log(tmp_path, range(5), second=1)
+    reader = EventReader(tmp_path)
+    reader.refresh()
+    log(tmp_path, [], second=1, purge=0)
+    reader.refresh()
+    assert (dict(reader.scalars), reader.revision) == ({}, 1)
+    for step in (6, 7):
+        log(tmp_path, [step], second=1)
+        reader.refresh()
+    assert [step for step, _, _ in reader.scalars[TAG]] == [6, 7]
+
+
+@pytest.mark.parametrize("second", [1, 2])
+def test_a_start_removes_points_before_the_first_point_that_follows_it(tmp_path: Path, second: int) -> None:
+    """It may be the only event of a later file, or a lower one after another."""
+    log(tmp_path, range(9), second=1, purge=0)
+    reader = EventReader(tmp_path)
+    reader.refresh()
+    for purge in (7, 4):
+        log(tmp_path, [], second=second, purge=purge)
+        reader.refresh()
+        assert [step for step, _, _ in reader.scalars[TAG]] == list(range(purge))
+    assert reader.revision == 2
+
+
+def test_a_measure_of_a_later_file_that_is_older_than_those_before_takes_its_place(tmp_path: Path) -> None:
+    log(tmp_path, range(100), second=0)
+    reader = EventReader(tmp_path, by_time=True)
+    for _ in range(3):
+        log(tmp_path, [0], second=50)
+        reader.refresh()
+        times = [time for _, time, _ in reader.scalars[TAG]]
+        assert times == sorted(times)
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_a_followed_curve_is_that_of_a_fresh_reader_and_the_revision_tells_of_changes(
+    tmp_path: Path, by_time: bool
+) -> None:
+    for seed in range(15):
+        rng, root = np.random.default_rng(seed), tmp_path / str(seed)
+        live = EventReader(root, by_time=by_time)
+        before: Followed = ({}, 0)
+        step = dict.fromkeys(range(5), 0)
+        for _ in range(rng.integers(5, 15)):
+            second, (restarts, back) = int(rng.integers(0, 5)), rng.random(2) < 0.15
+            step[second] = max(0, step[second] + int(rng.integers(-6, 0) if restarts or back else rng.integers(0, 3)))
+            steps = () if restarts else [step[second] + more for more in (0, 0, 1, 3)[: rng.integers(1, 5)]]
+            purge, tag = step[second] if restarts else None, "ab"[rng.integers(0, 2)]
+            folder = root if second % 2 else root / "below"
+            log(folder, steps, second=second, tag=tag, purge=purge, clock=float(rng.normal(0.0, 3.0)))
+            if rng.random() < 0.6:
+                before = _as_fresh(live, before, EventReader(root, by_time=by_time))
+
+
+def _as_fresh(live: EventReader, before: Followed, fresh: EventReader) -> Followed:
+    """Compare a followed reader with a fresh one and with its own state before; return its state."""
+    live.refresh()
+    fresh.refresh()
+    points, revision = {name: list(column) for name, column in live.scalars.items()}, live.revision
+    assert points == {name: list(column) for name, column in fresh.scalars.items()}
+    grown = all(points.get(name, [])[: len(old)] == old for name, old in before[0].items())
+    assert grown or revision > before[1]
+    return points, revision
 
 
 def test_a_million_steps_that_go_to_and_fro_are_joined_in_a_moment(tmp_path: Path) -> None:
