@@ -55,7 +55,7 @@ class _File:
     restart: int | None = None
     """Smallest step of a restart that the file announces."""
     drawn: dict[str, bool] = field(default_factory=dict)
-    """Whether the tensors of a tag are scalars."""
+    """Whether the tensors of a tag are scalars; the files of a folder share it."""
     others: Counter[str] = field(default_factory=Counter)
     """Number of values that are no scalars, by kind."""
     named: tuple[bool, float, frozenset[str]] | None = None
@@ -84,6 +84,7 @@ class EventReader:
         """
         self._folder, self._without, self._by_time = folder, folder / without if without else None, by_time
         self._files: dict[Path, _File] = {}
+        self._drawn: dict[str, dict[str, bool]] = {}
         self._ends: Mapping[Path, int] = {}
         self.curves: dict[str, folders.Curve] = {}
         self.behind = self.revision = 0
@@ -98,6 +99,7 @@ class EventReader:
         too_far = any(file.offset > self._ends.get(path, file.offset) for path, file in self._files.items())
         if too_far:  # before the sizes were known
             self._files.clear()
+            self._drawn.clear()
             self.curves.clear()
             self.revision += 1
         return too_far
@@ -113,7 +115,8 @@ class EventReader:
         for path in sorted(self._paths(), key=_age):
             file = self._files.get(path)
             if file is None:
-                file = self._files[path] = _File(folder=_folder_of(path, self._folder))
+                folder = _folder_of(path, self._folder)
+                file = self._files[path] = _File(folder=folder, drawn=self._drawn.setdefault(folder, {}))
             if not file.damaged:
                 count += self._read(path, file, deadline)
         self._name()

@@ -1,8 +1,8 @@
 """The number in a summary value, for the values that TensorBoard draws as scalars.
 
 TensorBoard draws a ``simple_value``, and a tensor with one number whose metadata name the plugin "scalars" or the data
-class of scalars (``tensorboard/dataclass_compat.py``). A writer may put the metadata into the first event of a tag
-only. TensorFlow writes a tensor's number as bytes, other writers write it into a field of its type.
+class of scalars (``tensorboard/dataclass_compat.py``). A writer may put the metadata into the first event of a tag in
+a folder only, and tensors may follow a ``simple_value`` without any. TensorFlow writes a tensor's number as bytes, other writers write it into a field of its type.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ def number_of(value: Any, drawn: dict[str, bool]) -> float | None:
 
     Args:
         value: A ``tensorflow.Summary.Value``.
-        drawn: Whether the tensors of a tag are scalars, from the metadata that came first; updated in place.
+        drawn: Whether the tensors of a tag are scalars, from the value or the metadata that came first; updated in
+            place.
     """
+    tag = tag_of(value)
     if value.HasField("simple_value"):
+        drawn.setdefault(tag, True)
         return float(value.simple_value)
     if not value.HasField("tensor"):
         return None
-    tag = tag_of(value)
     if value.HasField("metadata") and tag not in drawn:
         drawn[tag] = _draws(value.metadata)
     return _number(value.tensor) if drawn.get(tag) else None

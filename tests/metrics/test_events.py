@@ -309,3 +309,16 @@ def test_a_tag_that_a_tail_hid_gets_a_curve_once_it_is_read(tmp_path: Path) -> N
     reader.end_at({})
     reader.refresh()
     assert reader.tags == {TAG, *others.values()}
+
+
+def test_the_metadata_of_a_tag_count_for_all_files_of_their_folder(tmp_path: Path) -> None:
+    """TensorBoard reads these points too."""
+    scalars = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
+    for folder in ("a", "b"):
+        for step, metadata in enumerate((scalars if folder == "a" else None, None)):
+            value = Summary.Value(tag=TAG, tensor=TensorProto(dtype=DT_FLOAT, float_val=[0.5]), metadata=metadata)
+            write(tmp_path / folder, Event(wall_time=1e9, step=step, summary=Summary(value=[value])), suffix=f".{step}")
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 2
+    assert steps(reader) == [0, 1]
+    assert reader.others == {"other values": 2}, "those of the other folder"

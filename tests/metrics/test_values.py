@@ -101,3 +101,9 @@ def test_other_values_have_a_kind() -> None:
     assert kind_of(Summary.Value(image=Summary.Image())) == "images"
     assert kind_of(value({"dtype": 1}, {"plugin_data": {"plugin_name": "hparams"}})) == "hparams"
     assert kind_of(value({"dtype": 1}, {"plugin_data": {"plugin_name": "anything"}})) == "other values"
+
+
+def test_tensors_without_metadata_are_drawn_after_a_simple_value() -> None:
+    drawn: dict[str, bool] = {}
+    assert number_of(Summary.Value(tag="loss", simple_value=1.0), drawn) == 1.0
+    assert number_of(value({"dtype": 1, "float_val": [0.5]}, None), drawn) == 0.5
