@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
 _LARGEST_RECORD = 1 << 28
-"""Largest credible length of a record, in bytes; a greater one means that the file is damaged."""
+"""Largest length of a record that is read, in bytes. A larger one counts as a value that is no scalar."""
 _CHUNK_BYTES = 1 << 18
 TAIL_BYTES = 1 << 17
 """Bytes at the end of a long file that are read ahead when reading runs out of time."""
@@ -205,13 +205,29 @@ class EventReader:
         data = opened.read(min(_CHUNK_BYTES, size - start))
         count = _parse(data, file.scalars, file, at_end=start + len(data) >= size)
         if file.offset == start and start + len(data) < size:
-            # The record is longer than a chunk: a video, for example, but no scalar. It is passed over unread.
-            length, crc = _HEADER.unpack_from(data)
-            if crc != _crc(data[:8]):
-                raise ValueError(f"a record claims {length} bytes")
-            end = start + _HEADER.size + length + _FOOTER_BYTES
-            file.offset = end if end <= size else start
+            count += self._read_long(opened, file, size)
         return count, file.offset > start
+
+    def _read_long(self, opened: BinaryIO, file: _File, size: int) -> int:
+        """Read a record that is longer than a chunk once it is complete; return the number of its scalars.
+
+        It may hold a video, and also the scalars that a writer puts into the same event.
+        """
+        opened.seek(file.offset)
+        header = opened.read(_HEADER.size)
+        length, crc = _HEADER.unpack(header)
+        if crc != _crc(header[:8]):
+            raise ValueError(f"a record claims {length} bytes")
+        end = file.offset + _HEADER.size + length + _FOOTER_BYTES
+        if end > size:
+            return 0
+        count = 0
+        if length <= _LARGEST_RECORD:
+            count = _parse_payload(opened.read(length), file.scalars, file)
+        else:
+            file.others["other values"] += 1
+        file.offset = end
+        return count
 
     def _read_tail(self, opened: BinaryIO, file: _File, size: int) -> None:
         opened.seek(size - TAIL_BYTES)
@@ -234,27 +250,29 @@ def thinned(path: Path, most: int) -> tuple[Columns, int]:
     columns: Columns = defaultdict(Column)
     step = max(1, -(-len(payloads) // most))
     with contextlib.suppress(Exception):  # protobuf's DecodeError has no public base class
-        from tensorboard.compat.proto.event_pb2 import Event
-
         read = _File()
         for payload in payloads[::step]:
-            _parse_event(Event.FromString(payload), payload, columns, read)
+            _parse_payload(payload, columns, read)
     return columns, len(payloads)
 
 
 def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
     """Append the scalars of complete records to columns, and move the file's offset past them."""
-    from tensorboard.compat.proto.event_pb2 import Event  # this import takes seconds, so it waits for the first record
-
     count, start = 0, file.offset
     for payload, end in _records(data, at_end=at_end):
         if (scalar := file.repeats.read(payload)) is not None:
             into[scalar[0]].append(*scalar[1:])
             count += 1
         else:
-            count += _parse_event(Event.FromString(payload), payload, into, file)
+            count += _parse_payload(payload, into, file)
         file.offset = start + end
     return count
+
+
+def _parse_payload(payload: bytes, into: Columns, file: _File) -> int:
+    from tensorboard.compat.proto.event_pb2 import Event  # this import takes seconds, so it waits for the first record
+
+    return _parse_event(Event.FromString(payload), payload, into, file)
 
 
 def _parse_event(event: Any, payload: bytes, into: Columns, file: _File) -> int:
@@ -281,12 +299,11 @@ def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
     offset, size = 0, len(data)
     while offset + _HEADER.size <= size:
         length, crc = _HEADER.unpack_from(data, offset)
-        if not 0 < length <= _LARGEST_RECORD:
-            raise ValueError(f"a record claims {length} bytes")
         end = offset + _HEADER.size + length + _FOOTER_BYTES
+        doubtful = not 0 < length <= _LARGEST_RECORD or (at_end and end > size)
+        if doubtful and crc != _crc(data[offset : offset + 8]):  # padding or damage, not an empty or incomplete record
+            raise ValueError(f"a record claims {length} bytes")
         if end > size:
-            if at_end and crc != _crc(data[offset : offset + 8]):  # a damaged length, not an incomplete record
-                raise ValueError(f"a record claims {length} bytes")
             return
         yield data[offset + _HEADER.size : end - _FOOTER_BYTES], end
         offset = end
@@ -296,7 +313,7 @@ def _boundary(data: bytes) -> int | None:
     """Return the offset of the first record in bytes from the middle of a file; None if no record begins there."""
     for offset in range(len(data) - _HEADER.size):
         length, crc = _HEADER.unpack_from(data, offset)
-        if length <= _LARGEST_RECORD and crc == _crc(data[offset : offset + 8]):
+        if length <= _LARGEST_RECORD and crc == _crc(data[offset : offset + 8]):  # that of eight zeros is not zero
             return offset
     return None
 

@@ -1,8 +1,9 @@
 """The number in a summary value, for the values that TensorBoard draws as scalars.
 
 TensorBoard draws a ``simple_value``, and a tensor with one number whose metadata name the plugin "scalars" or the data
-class of scalars (``tensorboard/dataclass_compat.py``). A writer may put the metadata into the first event of a tag in
-a folder only, and tensors may follow a ``simple_value`` without any. TensorFlow writes a tensor's number as bytes, other writers write it into a field of its type.
+class of scalars (``tensorboard/dataclass_compat.py``). A writer may put the metadata into the first event of a tag in a
+folder only, and tensors without any may follow a ``simple_value``. TensorFlow writes a tensor's number as bytes, other
+writers write it into a field of its type.
 """
 
 from __future__ import annotations

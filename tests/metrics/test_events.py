@@ -322,3 +322,43 @@ def test_the_metadata_of_a_tag_count_for_all_files_of_their_folder(tmp_path: Pat
     assert reader.refresh() == 2
     assert steps(reader) == [0, 1]
     assert reader.others == {"other values": 2}, "those of the other folder"
+
+
+def test_the_scalars_of_a_record_longer_than_a_chunk_are_read_once_it_is_complete(tmp_path: Path) -> None:
+    """TensorFlow 1 writes all summaries of a step into one event, with the images."""
+    image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png" * 100_000))
+    tags = [f"term_{number}" for number in range(20_000)]
+    values = [image, *(Summary.Value(tag=tag, simple_value=1.0) for tag in tags)]
+    path = write(tmp_path, Event(wall_time=1e9, step=1, summary=Summary(value=values)), event(2, {TAG: 2.0}))
+    data = path.read_bytes()
+    path.write_bytes(data[: ends_of(data)[1] - 1])
+    reader = EventReader(tmp_path)
+    assert (reader.refresh(), reader.behind) == (0, 0)
+    path.write_bytes(data)
+    assert reader.refresh() == len(tags) + 1
+    assert reader.tags == {TAG, *tags}
+    assert reader.others == {"images": 1}
+
+
+def test_a_record_that_is_too_large_to_read_is_counted_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 200)
+    monkeypatch.setattr("rlnb.metrics.events._LARGEST_RECORD", 1000)
+    video = Summary.Value(tag="video", image=Summary.Image(encoded_image_string=b"gif" * 1000))
+    write(tmp_path, event(0, {TAG: 0.0}), Event(step=1, summary=Summary(value=[video])), event(2, {TAG: 2.0}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 2
+    assert steps(reader) == [0, 2]
+    assert reader.others == {"other values": 1}
+
+
+def test_an_event_of_no_bytes_is_read_over_and_zeros_are_damage(
+    tmp_path: Path, whole: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path, event(20, {TAG: 0.0}), Event(), event(21, {TAG: 1.0}))
+    reader = EventReader(tmp_path)
+    assert (reader.refresh(), caplog.text) == (2, "")
+    path.write_bytes(path.read_bytes() + bytes(64) + whole)
+    assert reader.refresh() == 0
+    assert "a record claims 0 bytes" in caplog.text
