@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import os
 import struct
 import time
 from collections import Counter, defaultdict
@@ -333,6 +332,5 @@ def _age(path: Path) -> tuple[float, str]:
 
 
 def _folder_of(path: Path, above: Path) -> str:
-    """Return the folder of a file below another, with slashes and without characters that cannot be shown."""
-    parts = os.fsencode(path.parent.relative_to(above)).decode("utf-8", "replace").replace(os.sep, "/")
-    return "".join(part if part.isprintable() else "?" for part in parts if parts != ".")
+    """Return the folder of a file below another, with slashes; empty for the same folder."""
+    return "" if path.parent == above else path.parent.relative_to(above).as_posix()

@@ -14,7 +14,7 @@ over the first one of a folder. Here each one counts, since a writer that names 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +23,7 @@ from rlnb.metrics.columns import Column, Columns
 if TYPE_CHECKING:
     import numpy as np
 
-_OF_FOLDER = re.compile(r"^(?P<tag>.*) \[(?P<folder>.*?)(?P<end>/?)\]$", re.DOTALL)
+_OF_FOLDER = re.compile(r"^(?P<tag>.*) \[.*/\]$", re.DOTALL)
 _LAST = (1 << 63) - 1
 _Size = tuple[int, tuple[object, ...]]
 """Number of points of a tag in a file, and the restarts that it announces."""
@@ -178,22 +178,32 @@ def curves_of(files: Iterable[EventFile], known: Iterable[Curve] = (), *, by_tim
 
 def name_of(tag: str, folder: str) -> str:
     """Return the name of a curve whose tag is in several folders, such as ``"loss [train/]"``."""
-    return f"{tag} [{folder or '.'}/]"
+    return f"{tag} [{_shown(folder)}/]"
+
+
+def _shown(folder: str) -> str:
+    """Return a folder as names have it: what cannot be shown is escaped, so that two folders never look the same."""
+    return "".join(
+        one if one.isprintable() and one != "\\" else one.encode("unicode_escape").decode() for one in folder or "."
+    )
 
 
 def ambiguous(tag: str) -> bool:
     """Return whether a tag has the form of a name with a folder."""
-    match = _OF_FOLDER.match(tag)
-    return match is not None and bool(match["end"])
+    return _OF_FOLDER.match(tag) is not None
 
 
 def split(name: str) -> tuple[str, str]:
-    """Return the part of a name before its folder, and the rest, which is empty for a name without one."""
-    return (
-        (match["tag"], name[len(match["tag"]) :])
-        if ambiguous(name) and (match := _OF_FOLDER.match(name))
-        else (name, "")
-    )
+    """Return the part of a name before its folder, and the rest, which is empty for a name without one.
+
+    The folder may have brackets of its own, as in ``"loss [trial [2]/]"``.
+    """
+    begin = len(name)
+    while ambiguous(name) and (begin := name.rfind(" [", 0, begin)) > 0:
+        if name.count("[", begin) >= name.count("]", begin):
+            return name[:begin], name[begin:]
+    match = _OF_FOLDER.match(name)  # the brackets of the folder are not in pairs
+    return (match["tag"], name[len(match["tag"]) :]) if match else (name, "")
 
 
 def find(name: str, curves: dict[str, Curve]) -> str | None:
@@ -210,13 +220,13 @@ def find(name: str, curves: dict[str, Curve]) -> str | None:
         return name
     if (plain := next((key for key, curve in curves.items() if curve.tag == name), None)) is not None:
         return plain
-    if (match := _OF_FOLDER.match(name)) is None:
-        return None
-    found = list(_in_folder(match["tag"], match["folder"], curves))
+    found = [key for key, curve in curves.items() if _names(name, curve)]
     return found[0] if len(found) == 1 else None
 
 
-def _in_folder(tag: str, folder: str, curves: dict[str, Curve]) -> Iterator[str]:
-    for key, curve in curves.items():
-        if curve.tag == tag and f"/{curve.folder or '.'}".endswith(f"/{folder}"):
-            yield key
+def _names(name: str, curve: Curve) -> bool:
+    """Return whether a name is that of a curve with the last parts of its folder."""
+    if not (name.startswith(f"{curve.tag} [") and name.endswith("]")):
+        return False
+    folder = name[len(curve.tag) + 2 : -1].removesuffix("/")
+    return f"/{_shown(curve.folder)}".endswith(f"/{folder}")

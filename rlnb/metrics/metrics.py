@@ -102,9 +102,13 @@ class Metrics(Mapping[str, Series]):
 
     def _curve(self, name: str) -> str | None:
         """Return the reader's name of a curve; None if nothing was logged under the name."""
-        base, folder = folders.split(name)
-        tag = self._tag(base) + folder if base in self._tags else self._tag(name)
-        return folders.find(tag, self._reader.curves)
+        of_folders = [
+            self._tag(base) + name[len(base) :]
+            for base in (self._tags if name.endswith("]") else ())
+            if name.startswith(f"{base} [")
+        ]
+        found = (folders.find(tag, self._reader.curves) for tag in (*of_folders, self._tag(name)))
+        return next((curve for curve in found if curve is not None), None)
 
     @property
     def plain_tags(self) -> set[str]:
@@ -131,7 +135,7 @@ class Metrics(Mapping[str, Series]):
         return [
             tag
             for tag in (self.tags if self._tags else ())
-            if folders.split(tag)[0] not in mapped and _group(tag) not in groups and not _OF_TERMS.search(tag)
+            if self._reader.curves[tag].tag not in mapped and _group(tag) not in groups and not _OF_TERMS.search(tag)
         ]
 
     @property

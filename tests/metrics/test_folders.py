@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -63,6 +64,8 @@ def test_a_name_is_never_that_of_another_tag(tmp_path: Path) -> None:
         "loss [a/]": [1000], "loss [b/]": [2000], "loss [b/] [c/]": [3000], "speed [m/s]": [3000],
     }  # fmt: skip
     assert split("loss [b/] [c/]") == ("loss [b/]", " [c/]")
+    assert split("loss [trial [2] of [9]/]") == ("loss", " [trial [2] of [9]/]")
+    assert split("loss [trial ]2/]") == ("loss", " [trial ]2/]")
     assert split("speed [m/s]") == ("speed [m/s]", "")
 
 
@@ -85,6 +88,14 @@ def test_a_folder_can_be_named_by_its_last_part_if_only_one_has_it(tmp_path: Pat
     reader.refresh()
     assert find("loss [train/]", reader.curves) == "loss [x/train/]"
     assert find("loss [eval/]", reader.curves) is None
+
+
+def test_folders_whose_names_look_alike_are_different_curves(tmp_path: Path) -> None:
+    for second, folder in enumerate(("a\tb", "a\nb", "a\\tb", "a?b", os.fsdecode(b"a\xffb"))):
+        log(tmp_path / folder, [0], second=second)
+    names = ["loss [a\\tb/]", "loss [a\\nb/]", "loss [a\\\\tb/]", "loss [a?b/]", "loss [a\\udcffb/]"]
+    assert read(tmp_path) == {name: [1000 * second] for second, name in enumerate(names)}
+    assert all(name.isprintable() for name in names)
 
 
 @pytest.mark.parametrize("purge", [5, None])

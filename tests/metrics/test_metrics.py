@@ -216,6 +216,17 @@ def test_a_metric_in_two_folders_is_two_curves_and_its_name_stands_for_the_first
     assert set(metrics.frame().metric) == set(metrics.names)
 
 
+def test_a_metric_in_folders_with_brackets_is_read_by_each_of_its_names(tmp_path: Path) -> None:
+    for number, folder in enumerate(("exp [v2]", "exp [v1", "a ]b [c")):
+        log(tmp_path / folder, {"Train/mean_reward": [number]}, begun=BEGUN + number)
+    metrics = Metrics(tmp_path, LIBRARY, [span()])
+    assert metrics.names == ["reward [exp [v2]/]", "reward [exp [v1/]", "reward [a ]b [c/]"]
+    assert [metrics[name].values for name in metrics.names] == [[0.0], [1.0], [2.0]]
+    assert metrics["reward [exp [v2]]"].values == metrics["Train/mean_reward [exp [v2]/]"].values == [0.0]
+    assert len(metrics.frame()) == 3
+    assert metrics.of_task == []
+
+
 def test_the_revision_changes_when_a_restart_replaces_points_and_not_when_points_follow(tmp_path: Path) -> None:
     log(tmp_path, {"loss": [0.0, 1.0, 2.0]})
     metrics = Metrics(tmp_path, None)
