@@ -78,29 +78,29 @@ def _judged(curves: Curves, name: str, least: int = LEAST) -> Iterator[Curve]:
 
 
 def _not_finite(curves: Curves) -> Iterator[Symptom]:
-    """Find values that were finite, and losses that never were.
+    """Find values that were finite, and rewards and losses that never were.
 
     A policy without a standard deviation, a statistic before the first episode has ended, and a loss before learning
     begins are nan in sound trainings. Without a finite reward, no loss stays finite.
     """
-    losses = [curves[name] for name in LOSSES if name in curves]
     for name in ("reward", *LOSSES, "entropy", "action_std"):
         if name not in curves:
             continue
         curve = curves[name]
-        never = name in LOSSES and curve.lost > 0 and not len(curve)
-        if never and any(map(len, (curves[other] for other in ("reward", "episode_length") if other in curves))):
+        never = curve.lost > 0 and not len(curve)
+        if never and name in LOSSES and _is_finite(curves, "reward", "episode_length"):
             yield Symptom(
                 name="values that are not finite",
                 metric=name,
                 what=f"{name} was nan or infinite in all {curve.lost} iterations, and the policy has learned nothing.",
                 fix="Look at the sizes in the agent config: a minibatch without frames has no mean, and one of a "
-                "single frame no standard deviation. Use fewer minibatches, or more envs.",
+                "single frame no standard deviation. Use fewer minibatches, or more envs. If the sizes are sound, look "
+                "for nan in the observations: rlnb.check(task, deep=True) may name the term.",
             )
             return
-        innocent = name == "reward" and losses and not any(loss.lost_later or not len(loss) for loss in losses)
-        lost = curve.lost if never else curve.lost_later
-        if lost and not innocent:
+        lost = curve.lost if never and name in LOSSES else curve.lost_later
+        lost = _lost_rewards(curves) if name == "reward" else lost
+        if lost:
             yield Symptom(
                 name="values that are not finite",
                 metric=name,
@@ -108,6 +108,22 @@ def _not_finite(curves: Curves) -> Iterator[Symptom]:
                 fix="Look for a division by zero in the task. rlnb.check(task, deep=True) may name it.",
             )
             return
+
+
+def _lost_rewards(curves: Curves) -> int:
+    """Return the number of rewards that an env made nan or infinite, not a lack of episodes."""
+    reward, losses = curves["reward"], [curves[name] for name in LOSSES if name in curves]
+    if losses and all(len(loss) and not loss.lost_later for loss in losses):
+        return 0  # iterations in which no episode ended
+    if len(reward):
+        return reward.lost_later
+    has_ended = _is_finite(curves, "episode_length") if "episode_length" in curves else reward.lost >= LEAST
+    return reward.lost if has_ended else 0
+
+
+def _is_finite(curves: Curves, *names: str) -> bool:
+    """Return whether the first metric that was logged has a finite value."""
+    return any(len(curves[name]) > 0 for name in [name for name in names if name in curves][:1])
 
 
 def _action_std(curves: Curves) -> Iterator[Symptom]:

@@ -170,7 +170,28 @@ def test_losses_that_never_were_finite_are_due_to_sizes() -> None:
     (symptom,) = [symptom for symptom in lost if symptom.name == "values that are not finite"]
     assert symptom.what.startswith("policy_loss was nan or infinite in all 200 iterations")
     assert "sizes in the agent config" in symptom.fix
+    assert "nan in the observations" in symptom.fix
     assert "division" not in symptom.fix
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [{"policy_loss": NAN, "value_loss": NAN}, {"policy_loss": HEALTHY["policy_loss"], "value_loss": NAN}, {}],
+    ids=["nan losses", "a nan loss", "no losses"],
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_reward_that_never_was_finite_is_due_to_the_task(losses: dict[str, np.ndarray], value: float) -> None:
+    lengths = HEALTHY["episode_length"]
+    (symptom,) = find(of({"reward": np.full(COUNT, value), "episode_length": lengths, **losses}))
+    assert (symptom.metric, symptom.what) == ("reward", "reward was nan or infinite in 200 of 200 iterations.")
+    assert "division by zero in the task" in symptom.fix
+
+
+def test_a_reward_without_an_episode_says_nothing_of_the_task() -> None:
+    assert find(of({"reward": NAN, "episode_length": NAN})) == ()
+    assert find(of({"reward": NAN[: LEAST - 1]})) == ()
+    (symptom,) = find(of({"episode_length": HEALTHY["episode_length"], "value_loss": NAN}))
+    assert "sizes in the agent config" in symptom.fix
 
 
 @pytest.mark.parametrize(
