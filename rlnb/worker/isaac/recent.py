@@ -5,13 +5,13 @@ from __future__ import annotations
 import collections
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.success import LOGGED, Successes
-from rlnb.worker.isaac.task_log import LOG, Extras, with_log
+from rlnb.worker.isaac.task_log import LOG, with_log
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +49,7 @@ class RecentSuccess:
         self._successes = Successes(self._env, registered, checked=False)
         self._recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
         self._steps = 0
-        self._in_step = self._is_off = False
+        self._in_step = self._is_off = self._has_looked = False
         self._reset = True
         """Whether envs were reset since the last step began."""
         size, device = self._env.num_envs, self._env.device
@@ -57,6 +57,10 @@ class RecentSuccess:
         """Whether each env was reset since the last step began. Shape (num_envs,)."""
         self._is_whole = torch.zeros(size, dtype=torch.bool, device=device)
         """Whether the episode of each env has begun at its begin. Shape (num_envs,)."""
+        self._ended = 0
+        """Number of episodes that have ended."""
+        self._any_whole = torch.zeros((), dtype=torch.bool, device=device)
+        """Whether one of them was whole. It is read once only, since a GPU has to wait for that."""
 
     def attach(self) -> None:
         """Follow the resets and the steps of the env."""
@@ -103,12 +107,20 @@ class RecentSuccess:
             with self._harmless():
                 ids = _ids(env_ids, self._is_new)
                 counts = self._in_step and bool(self._successes.source)
-                stack.enter_context(self._successes.of(ids, self._is_whole[ids] if counts else None))
+                whole = self._is_whole[ids]
+                stack.enter_context(self._successes.of(ids, whole if counts else None))
+                if counts:
+                    self._ended, self._any_whole = self._ended + len(ids), self._any_whole | whole.any()
                 self._reset, self._is_new = True, self._is_new.index_fill(0, ids, True)
             yield
 
-    def _with_rate(self, extras: Extras, ends: bool) -> Extras:
-        """Return a step's extras with the success rate if an iteration ends, and without the env's own rate."""
+    def _with_rate(self, extras: Any, ends: bool) -> Any:
+        """Return a step's extras with the success rate if an iteration ends, and without the env's own rate.
+
+        Extras that are no mapping have no place for a rate, and stay as they are.
+        """
+        if not isinstance(extras, Mapping):
+            return extras
         log = {name: value for name, value in extras.get(LOG, {}).items() if name != LOGGED}
         with self._harmless():
             if ends and not self._is_off and (rate := self._rate()) is not None:
@@ -120,6 +132,16 @@ class RecentSuccess:
         import torch
 
         self._recent.extend(self._successes.take())
+        # Only the first episode of each env may begin late.
+        if not self._has_looked and self._ended >= self._env.num_envs + WINDOW:
+            self._has_looked = True
+            if not bool(self._any_whole):
+                logger.warning(
+                    "No success rate is logged so far: none of %d episodes began at step 0. The task sets "
+                    "episode_length_buf at each reset. With num_envs=1, some tasks do so whenever all envs are reset. "
+                    "Use more envs, or evaluate the run.",
+                    self._ended,
+                )
         return torch.tensor(sum(self._recent) / len(self._recent)) if self._recent else None
 
 

@@ -23,6 +23,8 @@ Extras: TypeAlias = Mapping[str, Any]
 """What an env returns beside the outcome of a step, with values of any type."""
 KEYS = ("episode", LOG)
 """Keys of ``extras`` under which a task may log. The second takes precedence."""
+MOST = 20
+"""Number of values that are named, in case a task uses a new name in each step."""
 FIX = "Log numbers: float, int, bool, a NumPy number, or a tensor. A vector's mean is logged."
 
 
@@ -31,7 +33,8 @@ class TaskLog:
 
     def __init__(self) -> None:
         self.faults: dict[str, str] = {}
-        """A sentence for each value that cannot be logged, by its place, e.g. ``extras["log"]["state"]``."""
+        """A sentence for each of the first ``MOST`` values that cannot be logged, by its place, e.g.
+        ``extras["log"]["state"]``, and one for all others."""
 
     def extras(self, extras: Any) -> Any:
         """Return a step's extras with a log of their own, whose values are tensors of shape (), float32.
@@ -93,10 +96,15 @@ class TaskLog:
             return None
 
     def _fault(self, place: str, value: Any, expected: str) -> None:
-        if place not in self.faults:
-            what = "None" if value is None else f"of the type {type(value).__name__}"
-            self.faults[place] = f"{place} is {what}, not {expected}, so no curve shows it."
-            logger.warning("%s %s", self.faults[place], FIX)
+        if place in self.faults or len(self.faults) > MOST:
+            return
+        what = "None" if value is None else f"of the type {type(value).__name__}"
+        self.faults[place] = (
+            f"{place} is {what}, not {expected}, so no curve shows it."
+            if len(self.faults) < MOST
+            else "The task logs more values that are not numbers, so no curve shows them."
+        )
+        logger.warning("%s %s", self.faults[place], FIX)
 
 
 def attach(env: Any) -> None:

@@ -126,3 +126,36 @@ def test_a_success_function_that_fails_ends_no_training(
     assert [record.message for record in caplog.records] == [
         "The training logs no success rate. ZeroDivisionError: division by zero"
     ]
+
+
+@pytest.mark.parametrize("extras", [None, []])
+def test_extras_that_are_no_mapping_end_no_training(monkeypatch: pytest.MonkeyPatch, extras: Any) -> None:
+    monkeypatch.setattr(isaaclab, "task_env", lambda env: env)
+    env = Env(2, 3, logs=True)
+    step = env.step
+    env.step = lambda actions: (*step(actions)[:-1], extras)  # type: ignore[method-assign]
+    RecentSuccess(
+        env, Registered(gym_id="Demo-v0", success=None, success_source="", agents={}), lambda _: True
+    ).attach()
+    env.reset()
+    assert [env.step(None)[-1] for _ in range(8)] == [extras] * 8
+
+
+class Spread(Env):
+    """An env that spreads the episodes whenever all envs are reset, as Isaac Lab's velocity tasks do."""
+
+    def _reset_idx(self, env_ids: Any) -> None:
+        super()._reset_idx(env_ids)
+        if len(env_ids) == self.num_envs:
+            self.episode_length_buf[:] = 1
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_task_in_which_no_episode_is_whole_says_so_once(
+    rates: Callable[..., list[float | None]], caplog: pytest.LogCaptureFixture, num_envs: int
+) -> None:
+    logged = rates(Spread(num_envs, 3, logs=True), 4 * WINDOW, [1, 2][-num_envs:])
+    assert any(rate is not None for rate in logged) == (num_envs > 1)
+    assert [record.message[:56] for record in caplog.records] == [
+        "No success rate is logged so far: none of 102 episodes b"
+    ] * (num_envs == 1)

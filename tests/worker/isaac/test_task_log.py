@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlnb.worker.isaac.task_log import TaskLog
+from rlnb.worker.isaac.task_log import MOST, TaskLog
 
 torch = pytest.importorskip("torch")
 
@@ -79,6 +79,17 @@ def test_what_is_no_number_is_left_out_and_named_once(caplog: pytest.LogCaptureF
     assert log.faults['extras["log"]["text"]'] == (
         'extras["log"]["text"] is of the type str, not a number, so no curve shows it.'
     )
+
+
+def test_a_task_with_a_new_name_in_each_step_gets_a_limited_number_of_warnings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = TaskLog()
+    with caplog.at_level(logging.WARNING):
+        for step in range(5 * MOST):
+            log.extras({"log": {f"state_{step}": None}})
+    assert len(log.faults) == len(caplog.records) == MOST + 1
+    assert [*log.faults.values()][-1] == "The task logs more values that are not numbers, so no curve shows them."
 
 
 @pytest.mark.parametrize("extras", [{}, {"final_obs": 1}, None, []])
