@@ -35,7 +35,8 @@ def fitted(
         pytest.param(32, 16384, 1000, 4096, 4000, id="more frames than one minibatch"),
         pytest.param(24, 24576, 5, 4096, 30, id="four minibatches"),
         pytest.param(1, 64, 7, 64, 7, id="a prime number of frames is not split into single frames"),
-        pytest.param(96, 4096, 1, 4096, 2, id="two frames, since one has no variance"),
+        pytest.param(96, 4096, 1, 4096, 2, id="two frames, since one is too few"),
+        pytest.param(96, 1, 1, 4096, 1, id="one frame if the agent config says so"),
         pytest.param(32, 4096, 96, 64, 3072, id="half of a minibatch"),
     ],
 )

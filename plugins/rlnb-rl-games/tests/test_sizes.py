@@ -8,6 +8,7 @@ import pytest
 from rlnb import plugins
 
 HORIZON, SIZE, SEQUENCE = (f"params.config.{name}" for name in ("horizon_length", "minibatch_size", "seq_length"))
+CENTRAL = "params.config.central_value_config.minibatch_size"
 USUAL: dict[str, Any] = {HORIZON: 16, SIZE: 16_384, "params.config.mini_epochs": 8}
 RECURRENT = {"params.network.rnn.name": "lstm"}
 
@@ -19,7 +20,11 @@ RECURRENT = {"params.network.rnn.name": "lstm"}
         ({HORIZON: 1}, 1, {HORIZON: 2}),
         ({HORIZON: 0, "params.config.mini_epochs": 0}, 2, {HORIZON: 16, "params.config.mini_epochs": 8}),
         ({SIZE: 0}, 2, {SIZE: 16_384}),
-        ({SIZE: 1}, 2, {SIZE: 2}),
+        ({SIZE: 1}, 2, {}),
+        ({HORIZON: 1, SIZE: 1, "params.config.normalize_advantage": False}, 1, {}),
+        ({f"{SIZE}_per_env": 0}, 2, {}),
+        ({f"{CENTRAL}_per_env": 0}, 2, {f"{CENTRAL}_per_env": 1}),
+        ({f"{CENTRAL}_per_env": 0, CENTRAL: 8}, 2, {}),
         ({SIZE: 64}, 16, {}),
         ({SIZE: 100}, 16, {SIZE: 64}),
         ({SIZE: 10_000}, 1, {SIZE: 16}),

@@ -37,6 +37,12 @@ def fixes(chosen: dict[str, Any], num_envs: int) -> dict[str, int]:
         ({STEPS: 2, **PER_MINIBATCH}, 3, {MINIBATCHES: 3}),
         (RECURRENT, 3, {MINIBATCHES: 3}),
         ({**RECURRENT, MINIBATCHES: 2}, 3, {}),
+        ({**RECURRENT, **PER_MINIBATCH, STEPS: 1}, 5, {MINIBATCHES: 2}),
+        ({"critic.class_name": "rsl_rl.models.rnn_model:RNNModel"}, 3, {MINIBATCHES: 3}),
+        ({"actor.class_name": "my.models:Memory", "actor.rnn_type": "gru"}, 3, {MINIBATCHES: 3}),
+        ({"policy.class_name": "ActorCriticRecurrent"}, 3, {MINIBATCHES: 3}),
+        ({"algorithm.class_name": "my:NoRNNPPO", "actor.class_name": "my.RNNs:NonRecurrent"}, 3, {}),
+        ({MINIBATCHES: 10**15}, 3, {MINIBATCHES: 72}),
         ({MINIBATCHES: None, "algorithm.gradient_length": 200}, 3, {"algorithm.gradient_length": 120}),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from rlnb import plugins
 
 USUAL: dict[str, Any] = {"n_steps": 16, "n_minibatches": 4, "n_epochs": 5}
+RAW = {"normalize_advantage": False}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,11 @@ USUAL: dict[str, Any] = {"n_steps": 16, "n_minibatches": 4, "n_epochs": 5}
         ({"n_minibatches": 0}, 2, {"n_minibatches": 1}),
         ({"n_minibatches": None, "batch_size": 1}, 2, {"batch_size": 32}),
         ({"n_minibatches": None, "batch_size": 100_000}, 2, {}),
+        ({"n_minibatches": None, "batch_size": 1, **RAW}, 2, {}),
+        ({"n_minibatches": None, "batch_size": 0, **RAW}, 2, {"batch_size": 32}),
+        ({"n_steps": 1, "n_minibatches": 1, **RAW}, 1, {}),
+        ({"n_minibatches": 32, **RAW}, 2, {}),
+        ({"n_minibatches": 33, **RAW}, 2, {"n_minibatches": 32}),
     ],
 )
 def test_the_fix_is_the_nearest_size_that_fits(chosen: dict[str, Any], num_envs: int, expected: dict[str, int]) -> None:

@@ -24,6 +24,7 @@ SCALED = {"agent.observation_preprocessor": "RunningStandardScaler"}
         (PPO, {ROLLOUTS: 0, MINIBATCHES: 0}, 2, {ROLLOUTS: 16, MINIBATCHES: 1}),
         (PPO, {"agent.learning_epochs": 0}, 2, {"agent.learning_epochs": 5}),
         (PPO, {"memory.memory_size": 2}, 2, {MINIBATCHES: 4}),
+        (PPO, {"memory.memory_size": 1, ROLLOUTS: 5, MINIBATCHES: 1}, 1, {}),  # memory.memory_size=-1
         (SAC, {}, 1, {}),
         (SAC, {BATCH: 0}, 1, {BATCH: 256}),
         (SAC, {BATCH: 1, **SCALED}, 1, {BATCH: 2}),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rlnb_rl_games.config import CentralValue, Params, Settings
-from rlnb_rl_games.sizes import fitting
+from rlnb_rl_games.sizes import fits, fitting
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def fit(params: Params, num_envs: int, task_num_envs: int) -> None:
         horizon = params["config"]["horizon_length"]
         batch, size = horizon * num_envs, settings[SIZE]
         sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
-        if size == fitting(batch, size, sequence):
+        if fits(batch, size, sequence):
             continue
         count = max(1, horizon * task_num_envs // size)
         settings[SIZE] = fitting(batch, min(size, batch // count), sequence)

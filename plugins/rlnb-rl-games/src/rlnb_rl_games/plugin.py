@@ -16,7 +16,6 @@ POSITIVE = (
     "horizon_length",
     "mini_epochs",
     "minibatch_size",
-    "minibatch_size_per_env",
     "central_value_config.mini_epochs",
     "central_value_config.minibatch_size",
     "seq_length",
@@ -24,7 +23,8 @@ POSITIVE = (
     "num_steps_per_episode",
     "replay_buffer_size",
 )
-"""Values of ``params.config`` that have to be at least 1; those after the sequence are of SAC."""
+"""Values of ``params.config`` that have to be at least 1; those after the sequence are of SAC. The sizes for each env
+are checked in :mod:`rlnb_rl_games.sizes`."""
 
 RL_GAMES = Library(
     name="rl_games",

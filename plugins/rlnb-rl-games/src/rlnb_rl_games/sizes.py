@@ -9,6 +9,7 @@ from rlnb_rl_games.plugin import SIZES
 
 CONFIG = "params.config."
 HORIZON, SEQUENCE = f"{CONFIG}horizon_length", f"{CONFIG}seq_length"
+NORMALIZES = f"{CONFIG}normalize_advantage"
 SIZES_IN_CONFIG = frozenset(f"{CONFIG}{name}" for name in SIZES)
 USUAL_SEQUENCE = 4
 """RL-Games' own length of a sequence of a recurrent network."""
@@ -27,7 +28,7 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         return
     sequence = _sequence(values)
     fit = horizon if horizon % sequence == 0 else max(1, round(horizon / sequence)) * sequence
-    if fit * num_envs < 2:  # the standard deviation of one advantage is nan
+    if fit * num_envs < 2 and values.get(NORMALIZES, True):  # the standard deviation of one advantage is nan
         fit = 2
         yield Problem(what="An iteration has 1 frame for each rank, but RL-Games needs 2.", fix=f"Use {HORIZON}={fit}.")
     elif fit != horizon:
@@ -35,14 +36,22 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
         yield Problem(what=what, fix=f"Use {HORIZON}={fit}.")
     # A size equal to the default is not a request: it appears in every dumped config file.
     requests = {path: size for path, size in values.items() if path in SIZES_IN_CONFIG and size != usual.get(path)}
+    yield from _sizes_per_env(values)
     yield from _odd_sizes(requests, fit * num_envs, sequence)
+
+
+def _sizes_per_env(values: Mapping[str, object]) -> Iterator[Problem]:
+    """Find sizes for each env that are not positive. RL-Games reads them where there is no size for all envs."""
+    for path in sorted(SIZES_IN_CONFIG - values.keys()):
+        size = values.get(f"{path}_per_env")
+        if isinstance(size, int) and size < 1:
+            yield Problem(what=f"{path}_per_env={size} is not a positive number.", fix=f"Use {path}_per_env=1.")
 
 
 def fitting(batch: int, most: int, sequence: int = 1) -> int:
     """Return the largest size of a minibatch, or else the smallest one that fits.
 
-    It divides a batch, is made of whole sequences, and has two frames, since RL-Games normalises observations by the
-    variance of a minibatch.
+    It divides a batch, is made of whole sequences, and has two frames, since the gradient of a single one is noise.
 
     Args:
         batch: Frames of an iteration.
@@ -53,16 +62,19 @@ def fitting(batch: int, most: int, sequence: int = 1) -> int:
     return max((size for size in sizes if size <= most), default=sizes[0])
 
 
+def fits(batch: int, size: int, sequence: int = 1) -> bool:
+    """Return whether RL-Games trains with a size of a minibatch; see :func:`fitting` for the arguments."""
+    return batch % size == 0 and size % sequence == 0
+
+
 def _odd_sizes(sizes: Mapping[str, object], batch: int, sequence: int) -> Iterator[Problem]:
     for path, size in sorted(sizes.items()):
-        if not isinstance(size, int) or size == fitting(batch, size, sequence):
+        if not isinstance(size, int) or fits(batch, size, sequence):
             continue
         if batch % size:
             what = f"{path}={size} does not divide the {batch} frames of an iteration."
-        elif size % sequence:
-            what = f"{path}={size} is not a multiple of {SEQUENCE}={sequence}, the steps of a recurrent network."
         else:
-            what = f"{path}={size} is a minibatch of one frame, which has no variance."
+            what = f"{path}={size} is not a multiple of {SEQUENCE}={sequence}, the steps of a recurrent network."
         yield Problem(what=what, fix=f"Use {path}={fitting(batch, size, sequence)}.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from rlnb import Problem
@@ -11,8 +12,10 @@ MINIBATCHES = "algorithm.num_mini_batches"
 EPOCHS = "algorithm.num_learning_epochs"
 GRADIENT = "algorithm.gradient_length"
 PER_MINIBATCH = "algorithm.normalize_advantage_per_mini_batch"
-RECURRENT = ("RNN", "Recurrent")
-"""Parts of the names of recurrent models, whose minibatches are made of envs, not of frames."""
+MODELS = ("actor", "critic", "policy")
+"""Models of PPO in the agent config; the last one is that of older configs."""
+RECURRENT = ("RNNModel", "ActorCriticRecurrent")
+"""RSL-RL's recurrent models, whose minibatches are made of envs, not of frames."""
 
 
 def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs: int) -> Iterator[Problem]:
@@ -37,14 +40,18 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
 
 
 def _minibatches(values: Mapping[str, object], num_envs: int, steps: int, minibatches: int) -> Iterator[Problem]:
-    recurrent = any(
-        part in str(name) for path, name in values.items() if path.endswith("class_name") for part in RECURRENT
-    )
+    recurrent = any(_is_recurrent(values, model) for model in MODELS)
     frames = num_envs * steps
     parts, kind, each = (num_envs, "envs", steps) if recurrent else (frames, "frames of an iteration", 1)
     least = 2 if values.get(PER_MINIBATCH) is True else 1
-    fitting = [count for count in range(1, minibatches + 1) if parts // count * each >= least]
-    if minibatches not in fitting:
+    most = max(1, parts // -(-least // each))
+    if minibatches > most:
         lack = "a frame" if least == 1 else "two frames"
         what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: a rank has {parts} {kind}."
-        yield Problem(what=what, fix=f"Use {MINIBATCHES}={fitting[-1]}, or more envs.")
+        yield Problem(what=what, fix=f"Use {MINIBATCHES}={most}, or more envs.")
+
+
+def _is_recurrent(values: Mapping[str, object], model: str) -> bool:
+    """Return whether a model is recurrent: its class is RSL-RL's, or its config names the kind of its RNN."""
+    name = str(values.get(f"{model}.class_name", ""))
+    return re.split("[.:]", name)[-1] in RECURRENT or isinstance(values.get(f"{model}.rnn_type"), str)

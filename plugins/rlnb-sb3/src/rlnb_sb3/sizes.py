@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from rlnb import Problem
 
 STEPS, MINIBATCHES, SIZE = "n_steps", "n_minibatches", "batch_size"
-LEAST = 2
-"""Least number of frames in an iteration and in a minibatch, since SB3 divides by their standard deviation."""
+NORMALIZES = "normalize_advantage"
+"""Whether SB3 divides advantages by their standard deviation, which is its default. It then asserts two frames in an
+iteration and in a minibatch."""
 USUAL_STEPS = 2048
 """SB3's own number of steps."""
 
@@ -24,13 +25,16 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
     steps, minibatches, size = values.get(STEPS, USUAL_STEPS), values.get(MINIBATCHES), values.get(SIZE)
     if not isinstance(steps, int):
         return
+    least = 2 if values.get(NORMALIZES, True) else 1
     frames = steps * num_envs
-    if frames < LEAST:
-        yield Problem(what=f"An iteration has {frames} frame, but SB3 needs {LEAST}.", fix=f"Use {STEPS}={LEAST}.")
-        frames = LEAST * num_envs
+    if frames < least:
+        yield Problem(what=f"An iteration has {frames} frame, but SB3 needs {least}.", fix=f"Use {STEPS}={least}.")
+        frames = least * num_envs
     if isinstance(minibatches, int):  # it takes precedence over the size
-        if frames // minibatches < LEAST:
-            what = f"{MINIBATCHES}={minibatches} leaves minibatches of less than {LEAST} of the {frames} frames."
-            yield Problem(what=what, fix=f"Use {MINIBATCHES}={frames // LEAST}, or more envs.")
-    elif isinstance(size, int) and size < LEAST:
-        yield Problem(what=f"{SIZE}={size} is less than {LEAST} frames.", fix=f"Use {SIZE}={min(64, frames)}.")
+        if frames // minibatches < least:
+            lack = "a frame" if least == 1 else "two frames"
+            what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: an iteration has {frames} frames."
+            yield Problem(what=what, fix=f"Use {MINIBATCHES}={frames // least}, or more envs.")
+    elif isinstance(size, int) and size < least:
+        what = f"{SIZE}={size} is less than {'1 frame' if least == 1 else '2 frames'}."
+        yield Problem(what=what, fix=f"Use {SIZE}={min(64, frames)}.")

@@ -26,16 +26,17 @@ def problems(values: Mapping[str, object], usual: Mapping[str, object], num_envs
     rollouts, minibatches, batch = (values.get(path) for path in (ROLLOUTS, MINIBATCHES, BATCH))
     if isinstance(rollouts, int) and isinstance(minibatches, int):
         memory = values.get(MEMORY)
-        frames = num_envs * (memory if isinstance(memory, int) and 0 < memory < rollouts else rollouts)
-        yield from _minibatches(frames, minibatches, least)
+        steps = memory if isinstance(memory, int) and 0 < memory < rollouts else rollouts
+        if num_envs * steps < 2:  # the standard deviation of one advantage is nan
+            fix = f"Use {MEMORY}=-1." if steps < rollouts else f"Use {ROLLOUTS}=2."
+            yield Problem(what="An iteration has 1 frame for each rank, but skrl needs 2.", fix=fix)
+            steps = max(2, rollouts)
+        yield from _minibatches(num_envs * steps, minibatches, least)
     elif isinstance(batch, int) and batch < least:
         yield Problem(what=f"{BATCH}={batch} is too small for {SCALERS[0]}.", fix=f"Use {BATCH}={least}, or more.")
 
 
 def _minibatches(frames: int, minibatches: int, least: int) -> Iterator[Problem]:
-    if frames < 2:  # the standard deviation of one advantage is nan
-        yield Problem(what="An iteration has 1 frame for each rank, but skrl needs 2.", fix=f"Use {ROLLOUTS}=2.")
-        frames = 2
     if frames // minibatches < least:
         lack = "a frame" if least == 1 else "two frames, whose variance normalises the observations"
         what = f"{MINIBATCHES}={minibatches} leaves minibatches without {lack}: a rank has {frames} frames."
