@@ -131,9 +131,9 @@ def test_a_card_of_some_hundred_values_is_read_in_milliseconds() -> None:
     fields = {f"group_{i}.value": ConfigField(type="float", value=float(i)) for i in range(1000)}
     values = to_json(dataclasses.replace(CARD, fields=fields))
     times_s = []
-    for _ in range(5):
-        start_s = time.perf_counter()
+    for _ in range(20):
+        start_s = time.thread_time()  # other processes do not count
         card = from_json(TaskCard, values)
-        times_s.append(time.perf_counter() - start_s)
+        times_s.append(time.thread_time() - start_s)
     assert card.fields == fields
     assert min(times_s) < 0.02
