@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rlnb
@@ -45,7 +47,10 @@ def test_the_outcome_is_that_of_the_result(run: rlnb.Run) -> None:
 
 @pytest.mark.parametrize(("is_cancelled", "end"), [(True, "cancelled"), (False, "failed")])
 def test_a_killed_job_has_no_result_and_is_cancelled_or_failed(run: rlnb.Run, is_cancelled: bool, end: str) -> None:
-    folder = run.jobs[-1].folder
+    job = run.jobs[-1]
+    with contextlib.suppress(psutil.NoSuchProcess):  # its host would write a result if there were none
+        psutil.Process((job.handle or {})["pid"]).wait(30)
+    folder = job.folder
     folder.result.unlink()
     if is_cancelled:
         folder.cancel.write_text("{}")
