@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 import time
 
 BUSY_S = 2.0
@@ -53,9 +54,8 @@ class _Cells:
 @functools.cache
 def _cells() -> _Cells:
     """Return the state of this process's cells. The first call is made in a cell, if there are any."""
-    from IPython import get_ipython
-
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    ipython = sys.modules.get("IPython")  # marimo has none
+    shell = ipython.get_ipython() if ipython is not None else None
     cells = _Cells(float("inf") if shell is None else time.monotonic())
     if shell is not None:
         shell.events.register("pre_execute", cells.begin)

@@ -33,7 +33,7 @@ def fault_of(checkpoint: Path) -> str:
     """Return the first weight of a checkpoint that is nan or infinite, as a clause; empty if all are finite.
 
     Weights are all tensors: those of networks, normalisers and optimisers. Of a checkpoint that is a single JSON file,
-    they are all its numbers; one with a name of its own may be infinite, as the best return so far is at first. An
+    they are all its numbers, but one outside of lists may be infinite, as the best return so far is at first. An
     additive mask, which has nothing but 0 and -inf, is finite. So is a file of another format, and one that cannot be
     read, of which nothing is known.
 
@@ -69,7 +69,7 @@ def _tensors(path: Path, file: BinaryIO, *, is_part: bool) -> Iterator[tuple[str
         if not is_part:
             numbers = torch_file.leaves(json.loads(file.read(files.LARGEST_BYTES)))
             floats = ((name, value) for name, value in numbers if isinstance(value, float))
-            yield from ((name, np.array(value)) for name, value in floats if not _is_count(name, value))
+            yield from ((name, np.array(value)) for name, value in floats if not _is_initial(name, value))
     elif path.suffix == ".safetensors":
         yield from _of_safetensors(file)
     elif path.suffix == ".npz":
@@ -79,8 +79,11 @@ def _tensors(path: Path, file: BinaryIO, *, is_part: bool) -> Iterator[tuple[str
         yield from torch_file.tensors_of(file)
 
 
-def _is_count(name: str, value: float) -> bool:
-    """Return whether a number in JSON is infinite and no part of a list, as the weights are."""
+def _is_initial(name: str, value: float) -> bool:
+    """Return whether a number in JSON is infinite by design, as a best return is before the first one.
+
+    Weights are numbers in lists. This one has a name of its own.
+    """
     return math.isinf(value) and not name.rpartition(".")[2].isdigit()
 
 

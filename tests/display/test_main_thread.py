@@ -1,6 +1,8 @@
 """Whether the thread of an event loop, as that of a kernel, answers."""
 
 import asyncio
+import subprocess
+import sys
 import time
 
 from rlnb.display import main_thread
@@ -23,6 +25,11 @@ def test_a_thread_is_busy_until_its_loop_runs_again(monkeypatch):
 
 def test_a_thread_without_a_loop_hears_no_page():
     assert MainThread().is_busy()
+
+
+def test_no_ipython_is_needed():
+    code = "import sys; sys.modules['IPython'] = None; from rlnb.display.main_thread import MainThread; MainThread()"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_cell_that_awaits_something_is_busy_although_its_loop_runs(kernel):
