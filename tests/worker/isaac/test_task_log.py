@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rlnb.worker.isaac.task_log import MOST, TaskLog
+from rlnb.worker.isaac.task_log import MOST, TaskLog, attach
 
 torch = pytest.importorskip("torch")
 
@@ -101,3 +102,14 @@ def test_a_log_that_is_no_dict_is_named() -> None:
     log = TaskLog()
     assert log.extras({"log": [1.0], "episode": {"a": 2}})["log"].keys() == {"a"}
     assert [*log.faults] == ['extras["log"]']
+
+
+def test_the_steps_of_an_env_return_the_log_as_tensors() -> None:
+    pytest.importorskip("isaaclab")
+    outcome = ({"policy": torch.zeros(2, 3)}, torch.zeros(2), torch.zeros(2), torch.zeros(2))
+    env: Any = SimpleNamespace(step=lambda actions: (*outcome, {"log": {"count": 3, "word": "falling"}}))
+    env.unwrapped = env
+    attach(env)
+    *returned, extras = env.step(None)
+    assert all(one is other for one, other in zip(returned, outcome, strict=True))
+    assert {name: float(value) for name, value in extras["log"].items()} == {"count": 3.0}
