@@ -5,7 +5,8 @@
 
 The notebook's only cell trains, watches and waits. Each start has a browser with an empty profile. The kernel counts as
 busy if no message since the start of the cell says that it is idle or that the cell has ended. Behind the gateway, the
-browser reaches only nginx, below a path.
+browser reaches only nginx, below a path. A start whose cell never reaches the kernel, which has been seen once in the
+first start after a boot of the machine, is counted and repeated: rlnb was not imported in it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from gateway import gateway
 from lab import Lab, pages, server, write_notebook
 
 BOUND_S = 3.0
+REACHES_S = 30.0
+"""A cell that the kernel has not begun after this time has been lost on the way to it."""
 ITERATION_S = 0.2
 CELL = """import rlnb
 run = rlnb.train("Echo", library="echo", agent={"iteration_s": %s}, max_iterations=3000)
@@ -39,8 +42,9 @@ DRAWN = """() => {
 }"""
 WATCH_STATUS = """() => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-  window.idle = 0;
+  window.idle = window.begun = 0;
   kernel.iopubMessage.connect((_, message) => {
+    if (message.header.msg_type === "execute_input") window.begun += 1;
     if (message.header.msg_type === "status" && message.content.execution_state === "idle"
         && message.parent_header.msg_type === "execute_request") window.idle += 1;
   });
@@ -49,14 +53,23 @@ BUSY = """() => window.idle === 0
   && window.jupyterapp.shell.currentWidget.content.widgets[0].model.executionState === "running" """
 
 
-def start(page: Any, url: str, token: str, folder: Path, name: str, mode: str) -> tuple[float, bool]:
-    """Open a new notebook, run its cell, and return the seconds to the first curve and whether the kernel was busy."""
+def start(page: Any, url: str, token: str, folder: Path, name: str, mode: str) -> tuple[float, bool] | None:
+    """Open a new notebook, run its cell, and return the seconds to the first curve and whether the kernel was busy.
+
+    Returns:
+        None if the cell did not reach the kernel.
+    """
     write_notebook(folder / f"{name}.ipynb", CELL % ITERATION_S)
     known = {run.id for run in rlnb.runs()}
     opened = Lab(page, url, token)
     opened.open(f"{name}.ipynb", mode=mode, timeout_s=240)
     page.evaluate(WATCH_STATUS)
     opened.start(0)
+    try:
+        page.wait_for_function("() => window.begun > 0", timeout=1000 * REACHES_S)
+    except Exception:
+        print(f"{name}: the cell did not reach the kernel", flush=True)
+        return None
     try:
         drawn_s = float(page.wait_for_function(DRAWN, timeout=180_000, polling=50).json_value())
         busy = bool(page.evaluate(BUSY))
@@ -89,16 +102,22 @@ def measure(what: str, count: int, app: Literal["jupyterlab", "notebook"], *, th
         folder = Path(name)
         rlnb.options.root = folder / "rlnb-runs"
         mode = "notebook" if app == "notebook" else "doc"
-        results = []
+        results: list[tuple[float, bool]] = []
+        lost = 0
         with served(folder, app, through) as (url, token):
-            for number in range(count):
+            while len(results) < count and lost < count:
                 with pages(1) as (page,):
-                    results.append(start(page, url, token, folder, f"start-{number}", mode))
-    delays = sorted(delay for delay, _ in results)
+                    result = start(page, url, token, folder, f"start-{len(results) + lost}", mode)
+                if result is None:
+                    lost += 1
+                else:
+                    results.append(result)
+    delays = sorted(delay for delay, _ in results) or [float("inf")]
     good = sum(delay <= BOUND_S and busy for delay, busy in results)
     record(
         f"first curve after the first point, new browser, new kernel, watch() and wait() in one cell, {what}",
-        f"{good} of {count}; {delays[count // 2]:.2f} s median, {delays[-1]:.2f} s at most",
+        f"{good} of {count}; {delays[len(delays) // 2]:.2f} s median, {delays[-1]:.2f} s at most"
+        + (f"; {lost} starts repeated, whose cell never reached the kernel" if lost else ""),
         f"<= {BOUND_S:g} s while the kernel is busy, {count} of {count}",
         good == count,
     )

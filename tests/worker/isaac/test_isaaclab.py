@@ -34,6 +34,7 @@ CAMERA_TASK = "Isaac-Cartpole-Camera-Direct"
 
 DIRECT_TASK = """
 import math
+import numpy as np
 import torch
 import warp as wp
 import isaaclab.sim as sim_utils
@@ -60,10 +61,12 @@ class UprightEnv(CartpoleEnv):
     def _get_rewards(self):
         reward = upright(self.joint_pos[:, self._pole_dof_idx[0]]).contiguous()
         wp.launch(double, dim=reward.shape[0], inputs=[wp.from_torch(reward)], device=str(self.device))
+        log = self.extras.setdefault("log", {})
+        log |= {"Own/step": np.int32(self.common_step_counter), "Own/sides": [0.0, 1.0], "Own/surface": "ice"}
         return reward
 
 def success(env):
-    return env.joint_pos[:, env._pole_dof_idx[0]].abs() < math.pi / 2
+    return env.joint_pos[:, env._pole_dof_idx[0]].abs() < 10 * math.pi  # always, unlike the env's own rate
 """
 
 MANAGER_TASK = """
@@ -311,8 +314,14 @@ def test_a_preview_adds_a_camera_to_a_task_without_one(folder: Path) -> None:
 
 def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_success(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
-    run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    long = {"num_steps_per_env": 80}  # an episode has 60 steps
+    run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu", agent=long).wait(timeout_s=300)
     assert run.manifest.task.source_sha256 == sha256((run.path / "source" / "upright.py").read_bytes())
+    assert run.metrics["Own/step"].values == [pytest.approx(40.5), pytest.approx(120.5)], "means of an iteration"
+    assert run.metrics["Own/sides"].values == [0.5, 0.5]
+    assert run.logs(10_000).count('extras["log"]["Own/surface"] is ') == 1
+    rates = run.metrics["success_rate"]
+    assert (rates.iterations, rates.values) == ([0, 1], [1, 1]), "by the cell's function"
     evaluation = run.evaluate(episodes=NUM_ENVS)
     assert evaluation.successes is not None
     assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"
@@ -414,7 +423,7 @@ def test_all_problems_are_reported_at_once_and_nothing_starts(folder: Path) -> N
     wrong = {"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}
     task = rlnb.task(STATE_TASK, overrides=wrong, physics="newton_mjwrap")
     with pytest.raises(rlnb.CheckError) as error:
-        rlnb.train(task, agent={"algorithm.lr": 1e-3}, max_iterations=-1)
+        rlnb.train(task, agent={"algorithm.lr": 1e-3, "num_steps_per_env": 1}, num_envs=2, max_iterations=-1)
     text = str(error.value)
     for expected in (
         "'sim.dtt'. Did you mean 'sim.dt'",
@@ -422,6 +431,7 @@ def test_all_problems_are_reported_at_once_and_nothing_starts(folder: Path) -> N
         "decimation takes int",
         "Did you mean 'newton_mjwarp'",
         "'algorithm.lr'",
+        "fix: Use algorithm.num_mini_batches=2, or more envs.",
         "max_iterations=-1",
     ):
         assert expected in text
