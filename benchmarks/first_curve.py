@@ -62,13 +62,13 @@ def start(page: Any, url: str, token: str, folder: Path, name: str, mode: str) -
     write_notebook(folder / f"{name}.ipynb", CELL % ITERATION_S)
     known = {run.id for run in rlnb.runs()}
     opened = Lab(page, url, token)
-    opened.open(f"{name}.ipynb", mode=mode, timeout_s=240)
-    page.evaluate(WATCH_STATUS)
-    opened.start(0)
     try:
+        opened.open(f"{name}.ipynb", mode=mode, timeout_s=60)
+        page.evaluate(WATCH_STATUS)
+        opened.start(0)
         page.wait_for_function("() => window.begun > 0", timeout=1000 * REACHES_S)
-    except Exception:
-        print(f"{name}: the cell did not reach the kernel", flush=True)
+    except Exception as error:
+        print(f"{name}: the cell did not reach the kernel: {str(error).splitlines()[0]}", flush=True)
         return None
     try:
         drawn_s = float(page.wait_for_function(DRAWN, timeout=180_000, polling=50).json_value())
