@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from asking import HOSTILE, asked, echo, refused
 from rlnb_jupyterlab import goodput
@@ -52,6 +54,8 @@ async def test_too_many_runs_are_refused(jp_fetch: Any, root: Path, monkeypatch:
 
 def test_the_records_of_an_ended_run_are_read_once_until_a_job_changes(root: Path) -> None:
     run = echo().wait(60)
+    with contextlib.suppress(psutil.NoSuchProcess):  # the process that started the job writes after the job's result
+        psutil.Process((run.jobs[0].handle or {})["pid"]).wait(30)
     saves = run.jobs[0].folder.saves
 
     def written() -> str:
