@@ -63,6 +63,9 @@ class Options:
     """Whether ``rlnb.train`` says which physics engine is faster, if a task supports both Newton and PhysX and the user
     has chosen none. The living simulator measures this once for each task and number of envs. The environment variable
     ``RLNB_COMPARE_PHYSICS=0`` turns it off."""
+    team: bool = field(default_factory=lambda: os.environ.get("RLNB_TEAM") == "1")
+    """Whether everybody who can write :attr:`root` is trusted: what they put there may be executed. The environment
+    variable ``RLNB_TEAM=1`` turns it on."""
     display: Literal["auto", "live", "static"] = "auto"
     """How results are shown. ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
     and ``"auto"`` chooses by the front end."""

@@ -49,9 +49,10 @@ def main(
     ] = False,
 ) -> None:
     """Reinforcement learning of robots with NVIDIA Isaac Lab."""
+    from rlnb.settings import options
     from rlnb.storage import files
 
-    files.restrict_umask()
+    files.restrict_umask(options.folders.path)
 
 
 # -- one run ---------------------------------------------------------------------------------------------

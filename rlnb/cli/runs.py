@@ -177,7 +177,8 @@ def prune(
         pruning.apply()
     verb = "Deleted" if yes else "With --yes, this deletes"
     rest = f" Runs that have not ended stay as they are: {pruning.unfinished}." if pruning.unfinished else ""
+    rest += f" Runs of other users stay too: {pruning.anothers}." if pruning.anothers else ""
     count = len(pruning.items)
     screen.say(f"{verb} {count} item{'' if count == 1 else 's'}, {in_words(pruning.size)}.{rest}")
-    if ids and pruning.unfinished:
+    if ids and (pruning.unfinished or pruning.anothers):
         raise typer.Exit(1)

@@ -33,7 +33,8 @@ class Hosts:
         if sys.platform != "linux":
             require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
-        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.FILE_MODE), "ab") as output:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with open(os.open(log, flags, files.file_mode(log.parent)), "ab") as output:
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,

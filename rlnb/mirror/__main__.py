@@ -45,6 +45,7 @@ def serve(to: Channel, wish: Frame) -> None:
     if isinstance(env, Mapping):
         os.environ.update({name: str(value) for name, value in env.items()})
     root = Root(Path(str(data.get("root", ""))).expanduser())
+    files.restrict_umask(root.path)
     entries = data.get("manifest")
     manifest = from_json(Manifest, entries if isinstance(entries, Mapping) else {}, ignore_unknown=True)
     if wish.kind == "check":
@@ -62,7 +63,6 @@ def serve(to: Channel, wish: Frame) -> None:
 
 def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the end of the connection shows in the streams
-    files.restrict_umask()
     to = channel()
     with contextlib.suppress(Closed):
         wish = to.receive(OPEN_S)

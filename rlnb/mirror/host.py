@@ -158,7 +158,9 @@ class Host:
 @contextlib.contextmanager
 def lock(run: RunDir) -> Iterator[bool]:
     """Hold the lock of the run's mirror; yield whether this process got it."""
-    with open(os.open(remote.lock_of(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.FILE_MODE), "r+b") as file:
+    with open(
+        os.open(remote.lock_of(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.file_mode(run.path)), "r+b"
+    ) as file:
         deadline = time.monotonic() + LOCK_S
         while True:
             try:
@@ -176,8 +178,8 @@ def lock(run: RunDir) -> Iterator[bool]:
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%Y-%m-%d %H:%M:%S")
     logger.setLevel(logging.INFO)
-    files.restrict_umask()
     run = run_dir_of(Path(sys.argv[1]))
+    files.restrict_umask(run.path)
     refuse_theirs(run)
     launcher = plugins.launcher_of(RunRecord(run.path).manifest)
     if not isinstance(launcher, RemoteLauncher):

@@ -296,7 +296,7 @@ class RemoteLauncher(ABC):
         self._collect()
         log = job_dir / remote.LOG
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        with open(os.open(log, flags, files.FILE_MODE), "ab") as output:
+        with open(os.open(log, flags, files.file_mode(job_dir)), "ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rlnb.mirror.host", str(job_dir)],
                 stdin=subprocess.DEVNULL,

@@ -67,7 +67,7 @@ def write_at(path: Path, frame: Frame, *, exactly: bool = False) -> None:
         Closed: The file does not end at that position.
         OSError: The bytes cannot be written.
     """
-    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.FILE_MODE), "r+b") as file:
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.file_mode(path.parent)), "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         if frame.offset > size or (exactly and frame.offset not in (0, size)):
             raise Closed(f"{frame.path} has {size} bytes here, and {frame.offset} are needed")

@@ -42,7 +42,8 @@ def run_job(argv: Sequence[str]) -> int:
     parser.add_argument("--hang-after", type=float)
     args = parser.parse_args(argv)
     job = JobDir(args.folder)
-    command = from_json(Command, files.read_json(job.command) or {})
+    files.restrict_umask(job.path)
+    command = from_json(Command, files.read_own_json(job.command))
     member = Member(args.node, command.nodes, args.master)
     agent = Agent(
         job,
@@ -58,7 +59,6 @@ def run_job(argv: Sequence[str]) -> int:
 
 def main(argv: Sequence[str]) -> int:
     adopt_orphans()
-    files.restrict_umask()
     if argv[:1] == ["--beside"]:
         return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:

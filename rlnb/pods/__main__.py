@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write("rlnb.pods needs one argument. Use python -m rlnb.pods RUN_DIR, with the folder of a run.\n")
         return 2
     adopt_orphans()
-    files.restrict_umask()
+    files.restrict_umask(Path(argv[0]))
     try:
         signal.signal(signal.SIGTERM, _terminate)  # Linux ignores it in the first process of a container
         return pod.start(Path(argv[0]), os.environ)

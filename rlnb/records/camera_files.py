@@ -120,8 +120,8 @@ class FrameReader:
     def _write(self, request: Wanted) -> None:
         self._request = request
         try:
-            self._run.view.mkdir(files.FOLDER_MODE, exist_ok=True)
-            _replace(self._run.wanted, json.dumps(to_json(request)).encode())
+            files.make_entry(self._run.view)
+            files.write_bytes(self._run.wanted, json.dumps(to_json(request)).encode())
         except OSError as exc:
             raise RlnbError(f"A request for frames cannot be written to {self._run.view}: {exc}") from exc
 
@@ -186,7 +186,7 @@ class FrameWriter:
         )
         buffer = io.BytesIO()
         np.savez(buffer, **{_INFO: np.frombuffer(json.dumps(to_json(info)).encode(), np.uint8)}, **frame.images)  # type: ignore[arg-type]
-        _replace(self._run.frame, buffer.getvalue())
+        files.write_bytes(self._run.frame, buffer.getvalue())
 
 
 def _request(path: Path) -> Wanted | None:
@@ -216,13 +216,3 @@ def _decoded(content: bytes) -> Frame:
             place=info.place,
             images={key: arrays[key] for key in arrays.files if key != _INFO},
         )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file atomically, without fsync: unlike a record, a lost frame is soon followed by the next one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        files.write_bytes(temporary, content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

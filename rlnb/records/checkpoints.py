@@ -127,8 +127,12 @@ class Checkpoints(list[Path]):
         """Delete a checkpoint with its companions.
 
         Raises:
+            RunError: The checkpoint is not below the run's folder, but where a link leads.
             OSError: A file cannot be deleted.
         """
+        folder = self._record.folder.path.resolve()
+        if not path.parent.resolve().is_relative_to(folder):
+            raise RunError(f"{path} is in {path.parent.resolve()}, which is not in {folder}. Delete it there.")
         checkpoint_files.remove(path, self._library)
 
     @property

@@ -159,12 +159,12 @@ class RunDir:
             records: ``function(name)`` returns the first records of the job whose folder is ``name``, by file name.
         """
         while True:
-            self.jobs_folder.mkdir(files.FOLDER_MODE, exist_ok=True)  # fails if the run was deleted meanwhile
+            files.make_entry(self.jobs_folder)  # fails if the run was deleted meanwhile
             names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
             number = max((int(match[1]) for match in names if match), default=-1) + 1
             draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
-                draft.path.mkdir(files.FOLDER_MODE)
+                draft.path.mkdir(files.folder_mode(self.jobs_folder))
             except FileExistsError:  # another kernel is using that number
                 continue
             try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rlnb.errors import RunError
 from rlnb.records.record import RunRecord
-from rlnb.storage.owner import another_owner, printable
+from rlnb.settings import options
+from rlnb.storage.owner import another_owner, others, printable, replacers
 
 
 def another_users(record: RunRecord) -> int | None:
@@ -20,21 +21,27 @@ def another_users(record: RunRecord) -> int | None:
     return next((owner for owner in owners if owner is not None), None)
 
 
+def is_anothers(record: RunRecord) -> bool:
+    """Return whether a run belongs to another user, in a folder of runs that is no team's."""
+    return not options.team and another_users(record) is not None
+
+
 def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
-    """Refuse to act on a run of another user.
+    """Refuse to act on a run of another user, and on one that other users can write or replace.
 
     Evaluations, films, exports, resumed trainings and previews start the interpreter that the manifest names, import
     the run's own copy of its task, and submit its launcher's lines.
 
     Args:
         record: The run.
-        trust: Whether the user trusts the owner of the run.
+        trust: Whether the user trusts the owner of the run. In a team's folder, everybody is trusted.
 
     Raises:
-        RunError: The run belongs to another user, and ``trust`` is False. The message has what would be executed.
+        RunError: The run is another user's, or might be, and ``trust`` is False. The message has what would be
+            executed.
     """
-    owner = None if trust else another_users(record)
-    if owner is None:  # also if the run was deleted, as a job cannot be added to it
+    reason = "" if trust or options.team else _reason(record)
+    if not reason:
         return
     manifest = record.manifest
     settings = ", ".join(f"{name}={value!r}" for name, value in manifest.launcher_settings.items() if value)
@@ -48,6 +55,18 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     }
     lines = "".join(f"\n  {name}: {printable(text)}" for name, text in parts.items() if text)
     raise RunError(
-        f"{record.id} belongs to the user {owner}, and its records decide what is executed:{lines}\n"
-        "Use trust=True, or --trust in a shell, if you trust that user."
+        f"{record.id} {reason}, and its records decide what is executed:{lines}\n"
+        "Use trust=True, or --trust in a shell, if you trust whoever can write it."
     )
+
+
+def _reason(record: RunRecord) -> str:
+    """Return why a run may be another user's, as the end of a sentence; "" if it cannot, or if it was deleted."""
+    try:
+        folder = record.path.resolve()
+        reasons = (*map(others, (record.folder.manifest, folder)),)
+        if who := replacers(folder.parent):
+            return next(filter(None, reasons), f"can be replaced by {who}")
+    except OSError:  # a job cannot be added to a run that was deleted
+        return ""
+    return next(filter(None, reasons), "")

@@ -69,8 +69,7 @@ class Shortage:
 def write(path: Path, shortages: Iterable[Shortage]) -> None:
     """Write the shortages of a rank, in place of earlier ones."""
     text = json.dumps({shortage.limit: to_json(shortage) for shortage in shortages})
-    files.write_bytes(part := path.with_suffix(".part"), text.encode())
-    part.replace(path)
+    files.write_bytes(path, text.encode())
 
 
 def read(paths: Iterable[Path]) -> tuple[Shortage, ...]:

@@ -134,9 +134,7 @@ def _print(browser: str, page: Path) -> None:
 
 def _replace(target: Path, content: bytes) -> None:
     try:
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        files.write_bytes(temporary, content)
-        temporary.replace(target)
+        files.write_bytes(target, content)
     except OSError as exc:
         raise _unwritable(target, exc) from exc
 

@@ -36,7 +36,7 @@ class HostedJob:
     """
 
     def __init__(self, job_dir: Path) -> None:
-        files.restrict_umask()  # of this process, the cluster's host
+        files.restrict_umask(Path(job_dir))  # of this process, the cluster's host
         refuse_other_users()
         self._folder = JobDir(Path(job_dir))
         self._record = RunRecord(run_dir_of(self._folder.path).path)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.find import open_record, run_of
+from rlnb.records.owner import is_anothers
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.run.leftovers import LEFT_S, remove_leftovers
@@ -36,6 +37,8 @@ class Pruning:
     """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""
     unfinished: int
     """Number of runs that were skipped because they have not ended or cannot be read."""
+    anothers: int = 0
+    """Number of runs that were skipped because they belong to other users."""
     done: bool = False
     """Whether the items were deleted."""
 
@@ -55,8 +58,10 @@ class Pruning:
         records = {id: run_of(path) for id, path, _ in self.items}
         busy = {id for id, record in records.items() if record and not idle(record)}
         failed += [f"{id}: is active again and was kept" for id in sorted(busy)]
+        theirs = {id for id, record in records.items() if record and is_anothers(record)}
+        failed += [f"{id}: belongs to another user and was kept" for id in sorted(theirs - busy)]
         for id, path, _ in self.items:
-            if id in busy:
+            if id in busy | theirs:
                 continue
             try:
                 if path.name == id:
@@ -74,12 +79,14 @@ class Pruning:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the run, path and size of each item, as text."""
         return [
-            (id, "the whole run" if path.name == id else path.name, in_words(size)) for id, path, size in self.items
+            (id, "the whole run" if path.name == id else _below(id, path), in_words(size))
+            for id, path, size in self.items
         ]
 
     def __repr__(self) -> str:
         what = "removed" if self.done else ".apply() removes them"
-        return f"Pruning({len(self.items)} items, {in_words(self.size)}; {what})"
+        theirs = f"; {self.anothers} runs of other users are kept" if self.anothers else ""
+        return f"Pruning({len(self.items)} items, {in_words(self.size)}; {what}{theirs})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
@@ -92,16 +99,19 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
     """Return the files of the ended runs that can be deleted.
 
     Args:
-        runs: Runs. Unfinished ones and those of stock Isaac Lab are skipped.
+        runs: Runs. Unfinished ones, those of stock Isaac Lab and those of other users are skipped.
         keep: Number of newest checkpoints to keep per run, in addition to the best by reward.
         whole: Whether to delete whole runs, including their records.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
         fix = "Use keep=1, or whole=True (in a shell --whole) to delete whole runs."
         raise RlnbError(f"keep={keep!r} is not a positive whole number. {fix}")
-    items, unfinished = [], 0
+    items, unfinished, anothers = [], 0, 0
     for run in runs:
         if isinstance(run.record, StockRecord):
+            continue
+        if is_anothers(run.record):
+            anothers += 1
             continue
         if not idle(run.record):
             unfinished += 1
@@ -114,7 +124,7 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
         except Exception as exc:  # no error of a damaged record may hide the other runs
             logger.warning("%s is skipped. %s", run.path, exc)
             unfinished += 1
-    return Pruning(items=tuple(items), unfinished=unfinished)
+    return Pruning(items=tuple(items), unfinished=unfinished, anothers=anothers)
 
 
 def idle(record: RunRecord) -> bool:
@@ -149,6 +159,12 @@ def _remove(path: Path) -> None:
         shutil.rmtree(trash)
     except OSError as exc:
         raise OSError(f"{exc.filename}: {exc.strerror}. The remaining files are in {trash}") from exc
+
+
+def _below(id: str, path: Path) -> str:
+    """Return the path of a checkpoint below the folder of its run."""
+    parts = path.parts
+    return Path(*parts[parts.index(id) + 1 :]).as_posix() if id in parts else str(path)
 
 
 def _size(path: Path) -> int:

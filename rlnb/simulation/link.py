@@ -139,9 +139,7 @@ class Link:
         path = Path(sent.folder, sent.name)
         is_below = sent.name != ".." and path.name == sent.name
         if sent.folder in self._folders and is_below and path.parent.is_dir() and len(content) == sent.bytes:
-            part = path.with_name(f".{path.name}.part")
-            files.write_bytes(part, content)
-            part.replace(path)
+            files.write_bytes(path, content)
 
     def close(self) -> None:
         """Close the input, which ends the process."""

@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import BinaryIO
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
+from rlnb.storage.folder import Folder, leads_elsewhere
+from rlnb.storage.owner import is_of_team, is_own
 from rlnb.storage.scalars import builtin
 
 logger = logging.getLogger(__name__)
@@ -30,46 +33,70 @@ MOST_DETAIL = 1 << 18
 """Most characters of a traceback or a log in a record, so that the record stays readable."""
 
 
-def restrict_umask() -> None:
-    """Take write access from other users to what this process makes, if its umask gives it to all.
+def restrict_umask(folder: Path | None = None) -> None:
+    """Take write access from other users to what this process makes, if its umask gives it to them.
 
-    A umask that gives write access to the group only is left as it is: a team may share a root.
+    Args:
+        folder: A folder in which the process works. If it is a team's, the members of its group keep the access. None
+            if that is not known yet: they keep it for now.
     """
-    if not (umask := os.umask(0o022)) & stat.S_IWOTH:
-        umask |= 0o022
-    os.umask(umask)
+    os.umask(os.umask(0o022) | (0o002 if folder is None else _taken(folder)))
 
 
-def _modes() -> tuple[int, int]:
-    """Return the modes of new files and folders, on which Linux then applies the umask.
+def file_mode(folder: Path) -> int:
+    """Return the mode of a new file in a folder, on which Linux then applies the umask.
 
     The umask itself is that of the whole notebook and stays as it is.
     """
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        umask = next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
-    except (OSError, StopIteration):  # another system
-        umask = 0o022
-    taken = 0 if umask & stat.S_IWOTH else 0o022
-    return 0o666 & ~taken, 0o777 & ~taken
+    return 0o666 & ~_taken(folder)
 
 
-FILE_MODE, FOLDER_MODE = _modes()
-"""Modes of what this process makes. If the umask gives write access to all users, only the owner gets it."""
+def folder_mode(folder: Path) -> int:
+    """Return the mode of a new folder in a folder; see :func:`file_mode`."""
+    return 0o777 & ~_taken(folder)
+
+
+def _taken(folder: Path) -> int:
+    """Return the access that new entries of a folder give to no one. Only in a team's folder, its group may write."""
+    return 0o002 if is_of_team(folder) else 0o022
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, unless they exist."""
-    for folder in reversed(path.parents):
-        if not folder.exists():
-            folder.mkdir(FOLDER_MODE, exist_ok=True)
-    path.mkdir(FOLDER_MODE, exist_ok=True)
+    """Make a folder, and those above it, unless they exist.
+
+    Raises:
+        RlnbError: A part of the path is a link that another user has made.
+    """
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            with contextlib.suppress(FileExistsError), Folder(folder.parent) as above:
+                above.mkdir(folder.name, folder_mode(folder.parent))
+    Folder(path).close()
+
+
+def make_entry(path: Path) -> None:
+    """Make a folder in an existing one, unless it exists.
+
+    Raises:
+        RlnbError: A part of the path is a link that another user has made.
+        OSError: The folder above does not exist, or cannot be written.
+    """
+    with Folder(path.parent) as above:
+        try:
+            above.mkdir(path.name, folder_mode(path.parent))
+        except FileExistsError:
+            Folder(path).close()
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file as a whole; an existing one is replaced."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as file:
-        file.write(content)
+    """Write a file as a whole; an existing one is replaced. A reader sees the old or the new content, never a part."""
+    with Folder(path.parent) as folder:
+        temporary = _temporary(path.name)
+        try:
+            _write(folder, temporary, content)
+            folder.rename(temporary, path.name)
+        finally:
+            folder.unlink(temporary)
 
 
 def now() -> str:
@@ -125,23 +152,24 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
         RlnbError: The text would be larger than the limit.
         OSError: The disk is full, the folder is not writable, or the like.
     """
-    temporary = _temporary(path)
     content = _content(path, data, limit_bytes)
-    try:
-        if reserve is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(reserve, temporary)
-        _write_synced(temporary, content)
+    with Folder(path.parent) as folder:
+        temporary = _temporary(path.name)
         try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        except OSError as exc:  # file systems without hard links (some FUSE mounts)
-            if exc.errno not in (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS):
-                raise
-            return _create(path, temporary.read_bytes())
-    finally:
-        temporary.unlink(missing_ok=True)
+            if reserve is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    folder.rename(reserve.name, temporary)
+            _write(folder, temporary, content, synced=True, anew=reserve is None)
+            try:
+                folder.link(temporary, path.name)
+            except FileExistsError:
+                return False
+            except OSError as exc:  # file systems without hard links (some FUSE mounts)
+                if exc.errno not in (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS):
+                    raise
+                return _create(folder, path.name, content)
+        finally:
+            folder.unlink(temporary)
     return True
 
 
@@ -152,16 +180,17 @@ def write_anew(path: Path, data: object) -> None:
         RlnbError: The text would be larger than a record may be.
         OSError: The disk is full, the folder is not writable, or the like. The old text stays.
     """
-    temporary = _temporary(path)
-    try:
-        _write_synced(temporary, _content(path, data, LARGEST_BYTES))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with Folder(path.parent) as folder:
+        temporary = _temporary(path.name)
+        try:
+            _write(folder, temporary, _content(path, data, LARGEST_BYTES), synced=True)
+            folder.rename(temporary, path.name)
+        finally:
+            folder.unlink(temporary)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+def _temporary(name: str) -> str:
+    return f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
 
 
 def _content(path: Path, data: object, limit_bytes: int) -> bytes:
@@ -176,23 +205,21 @@ def _content(path: Path, data: object, limit_bytes: int) -> bytes:
     return content
 
 
-def _write_synced(path: Path, content: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, FILE_MODE), "wb") as file:
+def _write(folder: Folder, name: str, content: bytes, *, synced: bool = False, anew: bool = True) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if anew else 0)
+    with open(folder.open(name, flags, file_mode(folder.path)), "wb") as file:
         file.write(content)
         file.truncate()
         file.flush()
-        os.fsync(file.fileno())
+        if synced:
+            os.fsync(file.fileno())
 
 
-def _create(path: Path, content: bytes) -> bool:
+def _create(folder: Folder, name: str, content: bytes) -> bool:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        _write(folder, name, content, synced=True)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
     return True
 
 
@@ -206,10 +233,15 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading. Other files are refused: a pipe would block, and a device never ends.
 
     Raises:
-        RlnbError: The path is not a regular file.
+        RlnbError: The path is not a regular file, or leads through a link that another user has made.
         OSError: The file does not exist, or cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    flags = os.O_RDONLY | os.O_NONBLOCK
+    descriptor = os.open(path, flags)
+    if leads_elsewhere(descriptor, path):
+        os.close(descriptor)
+        with Folder(path.parent) as folder:
+            descriptor = folder.open(path.name, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise RlnbError(f"{path} is not a regular file. Move it away.")
@@ -225,13 +257,26 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
     """
     try:
         with open_regular(path) as file:
-            if os.fstat(file.fileno()).st_size > limit_bytes:
-                raise RlnbError(f"{path} is larger than {limit_bytes >> 20} MiB. Move it away.")
-            content = file.read()
+            return _decoded(path, file, limit_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise RlnbError(f"{path} cannot be read: {exc.strerror or exc}. Make it readable, or move it away.") from exc
+        raise _unreadable(path, exc) from exc
+
+
+def _unreadable(path: Path, error: OSError) -> RlnbError:
+    return RlnbError(f"{path} cannot be read: {error.strerror or error}. Make it readable, or move it away.")
+
+
+def _decoded(path: Path, file: BinaryIO, limit_bytes: int) -> dict[str, Json]:
+    """Return the JSON object in an open file.
+
+    Raises:
+        RlnbError: The file is larger than the limit, or is not a complete JSON object.
+    """
+    if os.fstat(file.fileno()).st_size > limit_bytes:
+        raise RlnbError(f"{path} is larger than {limit_bytes >> 20} MiB. Move it away.")
+    content = file.read()
     try:
         data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as exc:
@@ -239,6 +284,25 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
     if not isinstance(data, dict):
         raise RlnbError(f"{path} is damaged: it is not a JSON object. Move it away.")
     return data
+
+
+def read_own_json(path: Path) -> dict[str, Json]:
+    """Return the JSON object in a file whose content is executed; empty if the file does not exist.
+
+    Raises:
+        RlnbError: As for :func:`read_json`, or another user has written the file. Root reads all users' files, as the
+            pods of a cluster do.
+    """
+    try:
+        with open_regular(path) as file:
+            owner = os.fstat(file.fileno()).st_uid
+            if sys.platform != "win32" and os.getuid() != 0 and not is_own(owner, path.parent):
+                raise RlnbError(f"{path} belongs to the user {owner}, so it is not executed. Start the run again.")
+            return _decoded(path, file, LARGEST_BYTES)
+    except FileNotFoundError:
+        return {}
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
 
 
 def stamp(path: str | Path) -> str:

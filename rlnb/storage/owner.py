@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -21,9 +22,86 @@ def another_owner(path: Path, folder: Path) -> int | None:
         OSError: The file does not exist.
     """
     owner = os.lstat(path).st_uid
+    return None if is_own(owner, folder) else owner
+
+
+def others(path: Path) -> str:
+    """Return who else than this user decides what a file or a folder holds, as the end of a sentence; "" if nobody.
+
+    Raises:
+        OSError: It does not exist.
+    """
+    if (owner := another_owner(path, path.parent)) is not None:
+        return f"belongs to the user {owner}"
+    return f"can be written by {who}" if (who := writers(os.lstat(path))) else ""
+
+
+def is_own(owner: int, folder: Path) -> bool:
+    """Return whether a user id is this user's, or the one to which a folder's share gives the files of this user."""
     if sys.platform == "win32":  # has no such users
-        return None
-    return None if owner in (os.getuid(), _owner_here(folder)) else owner
+        return True
+    return owner == os.getuid() or owner == _owner_here(folder)
+
+
+def writers(status: os.stat_result) -> str:
+    """Return who may write a file or a folder, except its owner: "all users", "the group devs", or nobody: "".
+
+    A group that has no other member than this user counts as nobody. Linux makes one for each user.
+    """
+    if sys.platform == "win32":
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "all users"
+    if not status.st_mode & stat.S_IWGRP or _is_of_this_user(status.st_gid):
+        return ""
+    return f"the group {_group_name(status.st_gid)}"
+
+
+def replacers(folder: Path) -> str:
+    """Return who may rename or replace what this user makes in a folder; "" if that is nobody but root.
+
+    The owner of a folder may, and who may write it, unless it is sticky (``chmod +t``), as folders for temporary files
+    are. Root trusts the owner: in a container, a folder from outside often belongs to another user id.
+
+    Raises:
+        OSError: The folder does not exist.
+    """
+    status = os.stat(folder)
+    if sys.platform == "win32":
+        return ""
+    if os.getuid() != 0 and status.st_uid != 0 and not is_own(status.st_uid, folder):
+        return f"its owner, the user {status.st_uid}"
+    return "" if status.st_mode & stat.S_ISVTX else writers(status)
+
+
+def is_of_team(folder: Path) -> bool:
+    """Return whether the members of a group may write, and replace, all that is in a folder."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_IWGRP) and not mode & (stat.S_ISVTX | stat.S_IWOTH)
+
+
+def _is_of_this_user(group: int) -> bool:
+    """Return whether this user is the only member of a group."""
+    import grp
+    import pwd
+
+    try:
+        user, entry = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except KeyError:  # ids without names, as in containers
+        return False
+    return user.pw_gid == group and entry.gr_name == user.pw_name and set(entry.gr_mem) <= {user.pw_name}
+
+
+def _group_name(group: int) -> str:
+    import grp
+
+    try:
+        return grp.getgrgid(group).gr_name
+    except KeyError:
+        return str(group)
 
 
 def _owner_here(folder: Path) -> int:

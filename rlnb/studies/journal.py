@@ -25,7 +25,7 @@ def storage(path: Path) -> optuna.storages.BaseStorage:
     from optuna.storages.journal import JournalFileBackend
 
     if not path.exists():
-        path.touch(files.FILE_MODE)
+        path.touch(files.file_mode(path.parent))
     return JournalStorage(JournalFileBackend(str(path)))
 
 
@@ -37,7 +37,7 @@ def hold(path: Path, name: str) -> IO[str]:
     """
     import fcntl  # Windows has none, and imports this module too
 
-    lock = open(os.open(path, os.O_WRONLY | os.O_CREAT, files.FILE_MODE), "w")  # noqa: SIM115  held by the driver
+    lock = open(os.open(path, os.O_WRONLY | os.O_CREAT, files.file_mode(path.parent)), "w")  # noqa: SIM115  held by the driver
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:

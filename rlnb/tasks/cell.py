@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.settings import Root
+from rlnb.records import sharing
+from rlnb.settings import Root, options
 from rlnb.storage import files
+from rlnb.storage.owner import another_owner
 from rlnb.tasks import version
 
 
@@ -59,10 +61,12 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
 
     Raises:
         SyntaxError: The body is not valid Python.
-        RlnbError: A task of another name has that module.
+        RlnbError: A task of another name, or of another user, has that module, or other users can replace it.
     """
     path = module_path(root, name)
     compile(body, str(path), "exec")
+    sharing.refuse_shared(root.path)
+    _refuse_another_users(name, path)
     content = f"# rlnb task {name!r} of {owner!r}\n{body}".encode()
     content += b"" if content.endswith(b"\n") else b"\n"
     if path.is_file():
@@ -73,12 +77,24 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
         if old_owner and old_owner.group(2) != owner and old_body.rstrip("\n") != body.rstrip("\n"):
             tell(f"It replaces the version of {old_owner.group(2)}, {_kept(path)}.")
     files.make_folder(root.tasks)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    files.write_bytes(temporary, content)
-    temporary.replace(path)
+    files.write_bytes(path, content)
     _run_here[path] = content
     _failed.pop(path, None)
     return path
+
+
+def _refuse_another_users(name: str, module: Path) -> None:
+    """Refuse to replace the module of another user, who would miss it, and whose text may not be copied as this one's.
+
+    Raises:
+        RlnbError: The module belongs to another user.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not options.team and (owner := another_owner(module, module.parent)) is not None:
+            raise RlnbError(
+                f"The task {name!r} is the user {owner}'s: {module} belongs to that user. Use another name, or set "
+                "rlnb.options.root to a folder of your own."
+            )
 
 
 def _kept(module: Path) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.settings import Root
+from rlnb.settings import Root, options
 from rlnb.spec import Task
-from rlnb.storage.owner import another_owner
+from rlnb.storage.owner import others
 from rlnb.tasks import version
 from rlnb.tasks.cell import module_path, refuse_failed, run_here
 from rlnb.tasks.version import SHOWN_DIGITS, Version
@@ -89,10 +89,12 @@ def refuse_another_users(name: str, paths: Iterable[Path]) -> None:
         RlnbError: A file belongs to another user.
     """
     for file in paths:
-        if file not in run_here() and (owner := another_owner(file, file.parent)) is not None:
+        if options.team or file in run_here():
+            continue
+        if reason := others(file):
             raise RlnbError(
-                f"The task {name!r} would execute {file}, which belongs to the user {owner}. Use rlnb.task({name!r}, "
-                "trust=True) if you trust that user, or set rlnb.options.root to a folder of your own."
+                f"The task {name!r} would execute {file}, which {reason}. Use rlnb.task({name!r}, trust=True) if you "
+                "trust whoever can write it, or set rlnb.options.root to a folder of your own."
             )
 
 

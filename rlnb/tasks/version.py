@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
+from rlnb.settings import options
 from rlnb.storage import files
-from rlnb.storage.owner import another_owner
+from rlnb.storage.owner import others, replacers
 from rlnb.storage.source_hash import HEADER, is_of, sha256
 
 SHOWN_DIGITS = 7
@@ -168,15 +169,26 @@ def _kept(version: Version, root: Path) -> Path | None:
         key.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
     folder = root / f"{version.module.stem}-{key.hexdigest()[:12]}"
     try:
+        if not _is_safe(root):
+            return None
         if not folder.exists():
             _write(folder, contents)
-        is_own = another_owner(folder, folder.parent) is None
+        is_own = options.team or not others(folder)
         is_whole = all((folder / name).read_bytes() == content for name, content in contents.items())
     except OSError:
         return None
     if is_own and not is_whole:  # edited by hand
         return _repaired(folder, contents, version.module.name)
     return folder / version.module.name if is_own else None
+
+
+def _is_safe(root: Path) -> bool:
+    """Make a folder for versions; return whether no other user can replace what is kept in it."""
+    try:
+        files.make_folder(root)
+    except RlnbError:  # a link of another user
+        return False
+    return options.team or not replacers(root)
 
 
 def _repaired(folder: Path, contents: Mapping[str, bytes], module: str) -> Path | None:

@@ -17,6 +17,7 @@ from rlnb.hooks.calls import call
 from rlnb.hooks.plugin import HookError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
+from rlnb.records import sharing
 from rlnb.registration.library import Library
 from rlnb.settings import Root
 from rlnb.simulation import far
@@ -146,6 +147,8 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the run folder {root} cannot be written by this user.", fix=fix)
     elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
+    else:
+        yield from sharing.problems_of(root)
 
 
 def _check_training(

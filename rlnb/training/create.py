@@ -110,10 +110,9 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None
     draft = RunDir(staging)
     record, logs = draft.manifest, draft.logs
     try:
-        if not staging.parent.exists():
-            files.make_folder(staging.parent)
-        staging.mkdir(files.FOLDER_MODE)
-        logs.mkdir(files.FOLDER_MODE)
+        files.make_folder(staging.parent)
+        staging.mkdir(files.folder_mode(staging.parent))
+        files.make_entry(logs)
         if manifest.task.source:
             _copy_source(manifest.task, Path(manifest.task.source), draft.source)
         for name, one in inputs.items():
@@ -138,7 +137,7 @@ def _copy_source(task: Task, module: Path, folder: Path) -> None:
     Raises:
         RlnbError: A file was edited since it was hashed.
     """
-    folder.mkdir(files.FOLDER_MODE)
+    files.make_entry(folder)
     for name in (module.name, *task.files):
         _copy(module.parent / name, folder / name)
     try:
@@ -151,7 +150,7 @@ def _copy(file: Path, copy: Path) -> None:
     """Copy a file into a run's folder, readable by those who may read the run."""
     files.make_folder(copy.parent)
     shutil.copy2(file, copy)
-    copy.chmod(copy.stat().st_mode & files.FOLDER_MODE)
+    copy.chmod(copy.stat().st_mode & files.folder_mode(copy.parent))
 
 
 def copy_input(one: InputFile, name: str, run: RunDir) -> None:

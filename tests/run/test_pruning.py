@@ -114,7 +114,7 @@ def test_a_run_behind_a_symbolic_link_is_not_removed(root: Path, tmp_path: Path)
 def test_the_result_of_apply_lists_the_removed_files(root: Path) -> None:
     run = echo(max_iterations=20).wait(WAIT_S)
     done = rlnb.runs().prune().apply()
-    assert [name for _, name, _ in done.rows()] == ["model_4.json", "model_9.json", "model_14.json"]
+    assert [name for _, name, _ in done.rows()] == ["logs/model_4.json", "logs/model_9.json", "logs/model_14.json"]
     assert "freed" in done._repr_html_()
     assert "to be freed" not in done._repr_html_()
     assert run.path.exists()

@@ -95,7 +95,7 @@ def test_writing_to_a_missing_folder_is_an_os_error(tmp_path: Path) -> None:
 def test_records_are_written_to_a_file_system_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", refuse)  # FUSE mounts raise any of these

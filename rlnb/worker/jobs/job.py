@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.errors import FreshProcessError, TrainingStopped
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     from rlnb.spec import Json, Result
@@ -57,6 +58,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     from rlnb.worker.isaac import import_watch, release
 
     import_watch.watch()
+    files.restrict_umask(job_dir)
     try:
         do(kind, job_dir)
     except TrainingStopped:

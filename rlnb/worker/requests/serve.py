@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from rlnb.errors import FreshProcessError, InterruptedRequest
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.storage import files
 from rlnb.storage.lines import Lines
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
@@ -260,6 +261,7 @@ def _engines(request: requests.Engines, exchange: Exchange) -> requests.EngineSp
 def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
     from rlnb.worker.jobs.job import do
 
+    files.restrict_umask(Path(request.job_dir))
     do(request.kind, Path(request.job_dir))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rlnb_dask.queues.launcher import Setting
 
-MODE, FILE_MODE = 0o775, 0o644
+MODE, FILE_MODE = 0o755, 0o644
 """Modes of the folder and its files, on which the umask is applied. The script in it is executed, and the files say for
 which jobs, so others never may write to them."""
 

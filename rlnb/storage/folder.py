@@ -1,0 +1,184 @@
+"""The one way into folders in which other users may have made entries. Standard library only.
+
+A path names whatever lies there at the moment of each call. In a folder that other users can write, that may be a link
+to a file of this user, which a write would change. A :class:`Folder` is therefore opened part by part, and no link of
+another user is followed on the way. Everything else happens relative to its descriptor, which stays the same folder
+whatever is renamed meanwhile. Links of this user and of root are followed, so a folder of runs may be one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.storage.owner import is_own
+
+MOST_LINKS = 40
+"""Number of links in a path after which Linux gives up too."""
+_HAS_DESCRIPTORS = sys.platform != "win32"  # which has no users that share a folder either
+_SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+class ForeignLinkError(RlnbError):
+    """A path leads through a link that another user has made."""
+
+
+class Folder:
+    """An open folder, whose entries are named without a path.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        ForeignLinkError: A part of the path is a link of another user.
+        OSError: The folder does not exist or cannot be entered.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = _descend(path) if _HAS_DESCRIPTORS else None
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the folder, which then has no use."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
+        """Open an entry and return its descriptor. A link as the entry itself is refused, or followed if it is own.
+
+        Raises:
+            ForeignLinkError: The entry is a link of another user.
+            OSError: The entry cannot be opened.
+        """
+        try:
+            return os.open(self._place(name), flags | _NO_LINK, mode, dir_fd=self._descriptor)
+        except OSError as exc:
+            if exc.errno != errno.ELOOP:
+                raise
+        target = self._target(name)
+        with Folder(target.parent) as folder:
+            return folder.open(target.name, flags, mode)
+
+    def link(self, name: str, other: str) -> None:
+        """Give an entry another name too. Fails if the name is taken."""
+        os.link(
+            self._place(name),
+            self._place(other),
+            src_dir_fd=self._descriptor,
+            dst_dir_fd=self._descriptor,
+            follow_symlinks=not _HAS_DESCRIPTORS,
+        )
+
+    def rename(self, name: str, other: str) -> None:
+        """Rename an entry. A file takes the place of another one, a folder that of an empty one."""
+        rename = os.rename if _HAS_DESCRIPTORS else os.replace
+        rename(self._place(name), self._place(other), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def mkdir(self, name: str, mode: int) -> None:
+        """Make a folder, which must not exist."""
+        os.mkdir(self._place(name), mode, dir_fd=self._descriptor)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file, if it exists. Of a link, the link is removed."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._place(name), dir_fd=self._descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with all that it holds, and nothing that its links lead to. Errors are passed over."""
+        shutil.rmtree(self._place(name), ignore_errors=True, dir_fd=self._descriptor)
+
+    def status(self, name: str = "") -> os.stat_result:
+        """Return the status of an entry, of a link that of the link; without a name, that of the folder itself."""
+        if name:
+            return os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
+        return os.stat(self.path) if self._descriptor is None else os.fstat(self._descriptor)
+
+    def _place(self, name: str) -> str:
+        return name if _HAS_DESCRIPTORS else os.fspath(self.path / name)
+
+    def _target(self, name: str) -> Path:
+        """Return where an entry that is a link of this user leads."""
+        _refuse_foreign(self.status(name), self.path / name)
+        target = Path(os.readlink(self._place(name), dir_fd=self._descriptor))
+        return target if target.is_absolute() else self.path / target
+
+
+@contextlib.contextmanager
+def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+    """Open a file through its folder, and close its descriptor in the end."""
+    with Folder(path.parent) as folder:
+        descriptor = folder.open(path.name, flags, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def leads_elsewhere(descriptor: int, path: Path) -> bool:
+    """Return whether an open file may have another path than the one by which it was opened, because of a link."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}") != os.fspath(path)
+    except OSError:  # no Linux
+        return True
+
+
+def _descend(path: Path) -> int:
+    """Return a descriptor of a folder, which is reached without a link of another user."""
+    path = path if path.is_absolute() else Path.cwd() / path
+    waiting, links = deque(path.parts[1:]), 0
+    here, reached = os.open(path.anchor, _SEARCH), Path(path.anchor)
+    try:
+        while waiting:
+            name = waiting.popleft()
+            try:
+                below = os.open(name, _SEARCH | _NO_LINK, dir_fd=here)
+            except OSError as exc:
+                status = _link_status(name, here, exc)
+                if (links := links + 1) > MOST_LINKS:
+                    raise
+                _refuse_foreign(status, reached / name)
+                target = Path(os.readlink(name, dir_fd=here))
+                waiting.extendleft(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+                if target.is_absolute():
+                    os.close(here)
+                    here, reached = os.open(target.anchor, _SEARCH), Path(target.anchor)
+            else:
+                os.close(here)
+                here, reached = below, reached / name
+    except BaseException:
+        os.close(here)
+        raise
+    return here
+
+
+def _link_status(name: str, folder: int, error: OSError) -> os.stat_result:
+    """Return the status of a link that could not be opened as a folder; raise the error if it is no link."""
+    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+        raise error
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISLNK(status.st_mode):
+        raise error
+    return status
+
+
+def _refuse_foreign(status: os.stat_result, path: Path) -> None:
+    if status.st_uid != 0 and not is_own(status.st_uid, path.parent):
+        raise ForeignLinkError(
+            f"{path} is a link of the user {status.st_uid}, which is not followed. Ask that user to remove it, or use "
+            "a folder of your own."
+        )
