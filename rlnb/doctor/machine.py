@@ -15,6 +15,8 @@ from pathlib import Path
 from rlnb.display.browser import find_browser
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.notebook_host import check_hosted
+from rlnb.settings import options
+from rlnb.storage import sharing
 from rlnb.storage.installation import install_line
 
 LEAST_MEMORY_GIB = 4.0
@@ -90,6 +92,11 @@ def check_folder(root: Path) -> list[Finding]:
         folder = ok("run folder", f"{root}: {note}")
     except OSError as exc:
         folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
+    shared = next(sharing.problems_of(root), None)
+    if shared is not None:
+        folder = fault("run folder", shared.what, shared.fix)
+    elif options.team and folder.level == "ok":
+        folder = ok("run folder", f"{folder.text}, of a team: what its members put there may be executed")
     return [folder, check_disk(free_bytes / 2**20)]
 
 

@@ -56,7 +56,7 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     lines = "".join(f"\n  {name}: {printable(text)}" for name, text in parts.items() if text)
     raise RunError(
         f"{record.id} {reason}, and its records decide what is executed:{lines}\n"
-        "Use trust=True, or --trust in a shell, if you trust whoever can write it."
+        "Use trust=True, or --trust in a shell, if you trust all who can write it."
     )
 
 

@@ -26,7 +26,7 @@ def another_owner(path: Path, folder: Path) -> int | None:
 
 
 def others(path: Path) -> str:
-    """Return who else than this user decides what a file or a folder holds, as the end of a sentence; "" if nobody.
+    """Return who else than this user decides what a file or a folder holds, as the end of a sentence; "" if no one does.
 
     Raises:
         OSError: It does not exist.
@@ -44,9 +44,9 @@ def is_own(owner: int, folder: Path) -> bool:
 
 
 def writers(status: os.stat_result) -> str:
-    """Return who may write a file or a folder, except its owner: "all users", "the group devs", or nobody: "".
+    """Return who may write a file or a folder, except its owner: "all users", "the group devs", or no one: "".
 
-    A group that has no other member than this user counts as nobody. Linux makes one for each user.
+    A group that has no other member than this user does not count. Linux makes one for each user.
     """
     if sys.platform == "win32":
         return ""
@@ -58,7 +58,7 @@ def writers(status: os.stat_result) -> str:
 
 
 def replacers(folder: Path) -> str:
-    """Return who may rename or replace what this user makes in a folder; "" if that is nobody but root.
+    """Return who may rename or replace what this user makes in a folder; "" if only root may.
 
     The owner of a folder may, and who may write it, unless it is sticky (``chmod +t``), as folders for temporary files
     are. Root trusts the owner: in a container, a folder from outside often belongs to another user id.

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.records import sharing
 from rlnb.settings import Root, options
-from rlnb.storage import files
+from rlnb.storage import files, sharing
 from rlnb.storage.owner import another_owner
 from rlnb.tasks import version
 

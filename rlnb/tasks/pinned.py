@@ -94,7 +94,7 @@ def refuse_another_users(name: str, paths: Iterable[Path]) -> None:
         if reason := others(file):
             raise RlnbError(
                 f"The task {name!r} would execute {file}, which {reason}. Use rlnb.task({name!r}, trust=True) if you "
-                "trust whoever can write it, or set rlnb.options.root to a folder of your own."
+                "trust all who can write it, or set rlnb.options.root to a folder of your own."
             )
 
 

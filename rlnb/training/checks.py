@@ -17,12 +17,12 @@ from rlnb.hooks.calls import call
 from rlnb.hooks.plugin import HookError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
-from rlnb.records import sharing
 from rlnb.registration.library import Library
 from rlnb.settings import Root
 from rlnb.simulation import far
 from rlnb.simulation.agent import names_for
 from rlnb.spec import Json, Manifest
+from rlnb.storage import sharing
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides

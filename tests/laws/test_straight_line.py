@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,11 +27,14 @@ CARD = TaskCard(
     agents={"rsl_rl": AgentCard(fields={"seed": ConfigField(type="int", value=42)})},
     versions={"rlnb": rlnb.__version__},
 )
-MOST_CHANGES = 45
+STORAGE = "/storage"
+"""Its modules count as one: a record is written by one of them, in a folder that another one has opened."""
+MOST_CHANGES = 54
 """Largest number of calls from one file into another; 53 at commit 2fe4a19, with the echo library. Nine of them are
 the hooks of plugins, which all go through ``rlnb.hooks``; three, with three returns, the version of a task and the
-sizes of a library."""
-MOST_RETURNS = 15
+sizes of a library; nine, with ten returns, look whether other users can write a folder, before a training starts and
+when a folder is made in it."""
+MOST_RETURNS = 25
 """Largest number of calls into a file that was left before; 37 at commit 2fe4a19."""
 
 
@@ -52,7 +56,7 @@ def test_a_training_goes_through_few_files_and_returns_to_few(root: Path, monkey
     def note(frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(PACKAGE):
-            calls.append(file.removeprefix(PACKAGE))
+            calls.append(re.sub("/storage/.*", STORAGE, file.removeprefix(PACKAGE)))
 
     sys.setprofile(note)
     try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ ANN, EVE = 54_001, 54_002
 _AS_USER = """
 import grp, importlib, os, pwd, sys
 import rlnb, rlnb.node.__main__
-for name in ("records.notes", "records.sharing", "run.pruning", "tasks.cell", "training.checks", "storage.folder"):
+for name in ("records.notes", "storage.sharing", "run.pruning", "tasks.cell", "training.checks", "storage.folder"):
     importlib.import_module(f"rlnb.{name}")
 list(rlnb.runs())
 uid = int(sys.argv[1])
@@ -42,3 +45,31 @@ def as_user(uid: int, code: str, root: Path, *, groups: tuple[int, ...] = (), um
     env = {**os.environ, "RLNB_ROOT": str(root)}
     done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def shared_root() -> Iterator[Path]:
+    """Make a folder of runs as an administrator makes it for several users, and beside it Ann's home, "ann"."""
+    with tempfile.TemporaryDirectory(prefix="rlnb-users-") as name:  # those of pytest can be entered by root alone
+        Path(name).chmod(0o755)
+        root = Path(name, "rlnb-runs")
+        for folder in (root, root / "runs", root / "tasks"):
+            folder.mkdir()
+            folder.chmod(0o1777)
+        given(Path(name, "ann"), ANN)
+        yield root
+
+
+def given(path: Path, uid: int) -> Path:
+    """Give a file, or a folder with all that it holds, to a user. The folder is made if it does not exist."""
+    if not os.path.lexists(path):
+        path.mkdir()
+    for entry in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):
+        os.chown(entry, uid, uid, follow_symlinks=False)
+    return path
+
+
+def link(path: Path, target: Path) -> None:
+    """Make a link that belongs to the other user."""
+    path.symlink_to(target)
+    given(path, EVE)
