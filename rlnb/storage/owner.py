@@ -26,7 +26,7 @@ def another_owner(path: Path, folder: Path) -> int | None:
 
 
 def others(path: Path) -> str:
-    """Return who else than this user decides what a file or a folder holds, as the end of a sentence; "" if no one does.
+    """Return who else decides what a file or a folder holds, as the end of a sentence; "" if no one does.
 
     Raises:
         OSError: It does not exist.
