@@ -69,6 +69,11 @@ class Driver:
         self._stopped = threading.Event()
         self._beginning = threading.Lock()
         """Held while trials are started."""
+        self._used_up = threading.Event()
+        """Set once the sampler has no further values, such as that of a grid."""
+        # Samplers stop the study once they have no further values. Optuna's own stop serves Study.optimize alone, and
+        # raises an error in a study whose trials are asked for and told.
+        study.stop = self._used_up.set  # type: ignore[method-assign]
 
     def stop(self) -> None:
         """Start no further trials."""
@@ -114,21 +119,29 @@ class Driver:
         from optuna.trial import TrialState
 
         trials = self._study.get_trials(deepcopy=False)
-        return self._search.n_trials - sum(
+        waiting = sum(trial.state == TrialState.WAITING for trial in trials)
+        left = self._search.n_trials - sum(
             trial.state != TrialState.WAITING and NEVER_STARTED not in trial.user_attrs for trial in trials
         )
+        return min(left, waiting) if self._used_up.is_set() else left  # trials that wait have their values
 
     def _take_up(self) -> None:
         """Watch the running trials of an earlier kernel. A trial that has no run yet is tried again, as a new one."""
         from optuna import Trial
-        from optuna.trial import TrialState
+        from optuna.trial import TrialState, create_trial
 
         for record in self._study.get_trials(states=[TrialState.RUNNING]):
             trial = Trial(self._study, record._trial_id)
             run = runs_of(self._study.study_name).get(record.number)
             if run is None:
                 trial.set_user_attr(NEVER_STARTED, True)
-                self._study.enqueue_trial(record.params)
+                again = create_trial(
+                    state=TrialState.WAITING,
+                    params=record.params,
+                    distributions=record.distributions,
+                    system_attrs=record.system_attrs,  # with the place in a grid, without which its sampler fails
+                )
+                self._study.add_trial(again)
                 self._study.tell(trial, state=TrialState.FAIL)
                 continue
             trial.set_user_attr("run", run.id)

@@ -7,6 +7,7 @@ import pytest
 
 import rlnb
 from rlnb.studies import trials
+from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.trials import Driver, Search, runs_of
 
 optuna = pytest.importorskip("optuna")
@@ -25,8 +26,8 @@ def start(values, number):
 
 def search(**changes):
     space = {"goal": optuna.distributions.FloatDistribution(0.0, 1.0)}
-    fields = {"n_trials": 2, "at_once": 2, "metric": "reward", "objective": None, "start": start}
-    return Search(space=space, **{**fields, **changes})
+    fields = {"space": space, "n_trials": 2, "at_once": 2, "metric": "reward", "objective": None, "start": start}
+    return Search(**{**fields, **changes})
 
 
 def drive(study, tmp_path, **changes):
@@ -75,6 +76,35 @@ def test_a_trial_whose_kernel_died_before_it_made_the_run_is_tried_again(root, t
     assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE", "COMPLETE"]
     assert study.trials[1].params == lost.params
     assert sorted(runs_of("one")) == [1, 2]
+
+
+CHOICES = [0.1, 0.5, 1.0]
+GRID = {"goal": optuna.distributions.CategoricalDistribution(CHOICES)}
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_grid_that_is_used_up_ends_the_search_without_an_error(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "POLL_S", 0.01)
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    each = {"n_trials": 5, "at_once": 1, "start": lambda values, number: run}
+    array = {"n_trials": 3, "start_array": lambda values: [run for _ in values]}
+    for sampler, how in (
+        (at_once_sampler(GRID), array),
+        (optuna.samplers.GridSampler({"goal": CHOICES}), each),
+        (optuna.samplers.BruteForceSampler(), each),
+    ):
+        study = optuna.create_study(study_name="one", sampler=sampler, pruner=optuna.pruners.HyperbandPruner())
+        assert drive(study, tmp_path, space=GRID, **how).error is None
+        assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
+        assert sorted(trial.params["goal"] for trial in study.trials) == CHOICES
+    for lost in (1, 3):  # trials of a kernel that died before it made their runs
+        study = optuna.create_study(study_name="one", sampler=at_once_sampler(GRID))
+        for _ in range(lost):
+            study.ask(GRID)
+        assert drive(study, tmp_path, space=GRID, **{**each, "n_trials": 3}).error is None
+        complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+        assert sorted(trial.params["goal"] for trial in complete) == CHOICES
+        assert len(study.trials) == 3 + lost
 
 
 def test_many_trials_are_looked_at_less_often(root, tmp_path, study, monkeypatch):
