@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
+import reprlib
 import socket
 import subprocess
 import sys
@@ -20,6 +22,9 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json
+
+_MOST_PID = 2**31 - 1
+"""Largest number that Linux can take as the id of a process."""
 
 
 class Hosts:
@@ -64,9 +69,15 @@ class HostProcess:
         return cls(host=socket.gethostname(), pid=pid, created_s=psutil.Process(pid).create_time())
 
     def alive(self) -> bool | None:
-        """Return whether the process still runs; None on another machine."""
+        """Return whether the process still runs; None on another machine.
+
+        Raises:
+            RlnbError: The id is not that of a process.
+        """
         import psutil
 
+        if not 0 < self.pid <= _MOST_PID:
+            raise RlnbError(f"pid={reprlib.repr(self.pid)} is not the id of a process.")
         if self.host != socket.gethostname():
             return None
         try:
@@ -88,6 +99,9 @@ class HostedLauncher:
     """Module that Python runs as the host, with the job's folder as its argument."""
     log = "host.log"
     """Name of the file in the job's folder that holds the host's own output."""
+    job_ids: ClassVar[str] = r"[0-9A-Za-z][\w.:@\[\]-]{0,99}"
+    """Regular expression that matches an id of the launcher's queue as a whole. Ids are read from records and become
+    arguments of the queue's commands, so it must not match an option. Set it to the form of the queue's ids."""
     hosts: ClassVar[Hosts] = Hosts()
     """Hosts started by this process, shared by its launchers, since a launcher may serve one training only."""
 
@@ -123,8 +137,24 @@ class HostedLauncher:
         A living host polls for the cancel file itself. A signal could arrive before its handler is installed.
         """
         if not self.host_lives(self._alive_or_unknown(handle, job_dir), job_dir):
-            ids = (files.read_json(JobDir(job_dir).submitted, files.RECORD_BYTES) or {}).get("jobs")
-            self.withdraw(job_dir, [str(number) for number in ids] if isinstance(ids, list) else [])
+            record = JobDir(job_dir).submitted
+            ids = (files.read_json(record, files.RECORD_BYTES) or {}).get("jobs")
+            self.withdraw(job_dir, [self.checked_id(one, record) for one in ids] if isinstance(ids, list) else [])
+
+    def checked_id(self, number: object, record: Path) -> str:
+        """Return an id of the queue that a record names, once it is sure that it has the form of one.
+
+        Args:
+            number: The id.
+            record: File that names it, for the error.
+
+        Raises:
+            RlnbError: The id does not have the form of :attr:`job_ids`. No command may get it.
+        """
+        if isinstance(number, str | int) and re.fullmatch(self.job_ids, str(number), re.ASCII):
+            return str(number)
+        kind = getattr(self, "name", "its queue")
+        raise RlnbError(f"{record}: {reprlib.repr(number)} is not the id of a job of {kind}. Move the file away.")
 
     def _alive_or_unknown(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return :meth:`alive`; None for a damaged handle, which must not keep a run from being cancelled."""

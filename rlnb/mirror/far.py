@@ -19,6 +19,7 @@ from rlnb.mirror.tree import Entry
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.records.withdrawal import withdraw
 from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
 from rlnb.spec import ENDED, Job, Json, Manifest
@@ -153,8 +154,7 @@ class Far:
 
     def _cancel_there(self, job: JobRecord) -> None:
         with contextlib.suppress(RlnbError, OSError):  # the agent ends the job, or its queue is away
-            if (handle := job.handle) is not None:
-                plugins.launcher_of(self._record.manifest).cancel(handle, job.folder.path)
+            withdraw(self._record, job)
 
     # -- reports to the other machine
 

@@ -15,11 +15,13 @@ from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
+from rlnb.records.owner import another_users
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.refusals import refusals_of
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord, fix_of
 from rlnb.records.trained import trained_task
+from rlnb.records.withdrawal import withdraw
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
@@ -360,19 +362,35 @@ class RunFacts:
         Args:
             save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
 
+        Of a run of another user, only the request is written, where that is possible: its records name the entries of
+        the queue, and could name any job of this user.
+
         Raises:
-            RlnbError: ``save_s`` is not a number of seconds.
+            RlnbError: ``save_s`` is not a number of seconds, the records of the job are malformed, or its queue does
+                not answer.
+            RunError: The run belongs to another user, and no request can be written.
         """
         if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
             raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
         for job in self.jobs:
             if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on() or job.may_wait()):
-                files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
-                handle = job.handle
-                if handle is not None:
-                    launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
-                    launcher.cancel(handle, job.folder.path)
+                self._ask_to_end(job, save_s)
+                withdraw(self._record, job)
         return self
+
+    def _ask_to_end(self, job: JobRecord, save_s: float) -> None:
+        """Write the request to cancel a job.
+
+        Raises:
+            RunError: The run belongs to another user, and the request cannot be written.
+        """
+        try:
+            files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
+        except OSError as exc:
+            if (owner := another_users(self._record, job.folder)) is None:
+                raise
+            fix = "Ask that user to cancel it."
+            raise RunError(f"{self.id} belongs to the user {owner}, who alone can cancel it. {fix}") from exc
 
 
 def tags_of(record: RunRecord) -> Tags:

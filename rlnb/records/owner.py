@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
+
 from rlnb.errors import RunError
+from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
 from rlnb.settings import options
 from rlnb.storage.owner import another_owner, others, printable, replacers
 
 
-def another_users(record: RunRecord) -> int | None:
+def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:
     """Return the user id of the owner of a run; None if that is this user, or if the run was deleted.
 
     The owner of the manifest counts, and that of the run's folder, who can replace the manifest.
+
+    Args:
+        record: The run.
+        job: A job of the run, whose folder and records count too: a team may share the run's folder. None is no job.
     """
     try:
         folder = record.path.resolve()
-        owners = [another_owner(path, folder.parent) for path in (record.folder.manifest, folder)]
+        paths = [record.folder.manifest, folder]
+        if job is not None:
+            records = (job.command, job.handle, job.submitted)
+            paths += [record.folder.jobs_folder, job.path, *filter(os.path.lexists, records)]
+        owners = [another_owner(path, folder.parent) for path in paths]
     except OSError:
         return None
     return next((owner for owner in owners if owner is not None), None)

@@ -24,7 +24,7 @@ from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
-from rlnb.records.owner import refuse_another_users
+from rlnb.records.owner import another_users, refuse_another_users
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run.in_simulator import in_simulator
 from rlnb.settings import options
@@ -32,6 +32,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import files
+from rlnb.storage.owner import printable
 from rlnb.storage.serial import to_json
 
 logger = logging.getLogger(__name__)
@@ -117,7 +118,9 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     end = f". Last line of its log: {last_line}" if last_line else ""
     loss = f"its process ended without a result (it was killed, or its machine went down){end}"
     if job.may_wait():
-        loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
+        ids, owner = printable(", ".join(job.submission.jobs)), another_users(record, job.folder)
+        whose = ": run.cancel() takes it out" if owner is None else f" of the user {owner}"
+        loss += f". Its job {ids} may still be in the queue{whose}"
     reason = result.error if result else loss
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
+
+import rlnb
 
 
 def test_the_host_reads_what_the_kernel_wrote(tmp_path: Path) -> None:
@@ -34,14 +37,46 @@ def test_others_cannot_write_to_the_script_nor_to_the_list_of_jobs(tmp_path: Pat
 
 def test_a_job_has_a_place_once_its_array_has_an_id(tmp_path: Path) -> None:
     folder = ArrayFolder.create(tmp_path)
-    folder.write_members(1, [Path("/a"), Path("/b")])
-    assert folder.place(Path("/b")) is None
+    jobs = [tmp_path / name for name in "abcd"]
+    for job in jobs:
+        job.mkdir()
+    folder.write_members(1, jobs[:2])
+    assert folder.place(jobs[1]) is None
     folder.write_id(1, "17")
-    folder.write_members(2, [Path("/c")])
+    folder.write_members(2, jobs[2:3])
     folder.write_id(2, "18")
-    assert folder.place(Path("/b")) == ("17", 1)
-    assert folder.place(Path("/c")) == ("18", 0)
-    assert folder.place(Path("/d")) is None
+    assert folder.place(jobs[1]) == ("17", 1)
+    assert folder.place(jobs[2]) == ("18", 0)
+    assert folder.place(jobs[3]) is None
+    assert folder.place(tmp_path / "missing") is None
+
+
+def test_what_another_user_may_have_put_beside_the_runs_is_no_array(tmp_path: Path) -> None:
+    """A pipe must not block the list of runs, and a link or a file of someone else says nothing about this job."""
+    job = tmp_path / "runs" / "first" / "jobs" / "0-train"
+    job.mkdir(parents=True)
+    folder = ArrayFolder.create(tmp_path)
+    os.mkfifo(folder.members(1))
+    (tmp_path / "elsewhere").write_text(f"{job}\n")
+    folder.members(2).symlink_to(tmp_path / "elsewhere")
+    folder.write_id(2, "17")
+    assert folder.place(job) is None
+    folder.write_members(3, [job])
+    folder.write_id(3, "18")
+    assert folder.place(job) == ("18", 0)
+    if os.geteuid() == 0:
+        os.chown(folder.path / "3.id", 65_534, 65_534)
+        assert folder.place(job) is None
+
+
+def test_a_handle_names_only_a_folder_beside_the_runs(tmp_path: Path) -> None:
+    job = tmp_path / "runs" / "first" / "jobs" / "0-train"
+    folder = ArrayFolder.create(tmp_path)
+    assert ArrayFolder.of_handle({"array": str(folder.path)}, job) == folder
+    assert ArrayFolder.of_handle({"array": f"/elsewhere/{folder.path.name}"}, job) == folder
+    for name in ("/etc", "..", "", "a\n", "--user=ann", f"{folder.path.name}x"):
+        with pytest.raises(rlnb.RlnbError, match="is not the name of an array's folder"):
+            ArrayFolder.of_handle({"array": name}, job)
 
 
 def test_an_empty_output_is_removed(tmp_path: Path) -> None:

@@ -57,8 +57,9 @@ def test_an_element_without_its_host_lives_while_the_queue_has_it(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     folder = ArrayFolder.create(tmp_path)
-    jobs = [tmp_path / name for name in ("first", "second", "third")]
-    jobs[1].mkdir()
+    jobs = [tmp_path / "runs" / name / "jobs" / "0-train" for name in ("first", "second", "third")]
+    for job in jobs:
+        job.mkdir(parents=True)
     folder.write_members(1, jobs)
     folder.write_id(1, "17")
     launcher, own = rlnb.slurm(), rlnb.slurm().own_handle()
@@ -73,11 +74,15 @@ def test_an_element_without_its_host_lives_while_the_queue_has_it(
     assert not (tmp_path / "removed").exists(), "a host on another machine that still writes its heartbeat removes it"
     os.utime(beat, (1.0, 1.0))
     launcher.cancel(elsewhere, jobs[1])
-    assert (tmp_path / "removed").read_text() == "17_[1]\n"
+    assert (tmp_path / "removed").read_text() == "-- 17_[1]\n"
     (tmp_path / "removed").unlink()
     for job in jobs:
         launcher.cancel(handle, job)
-    assert (tmp_path / "removed").read_text() == "17_[1]\n", "the agent of a running one finds the request itself"
+    assert (tmp_path / "removed").read_text() == "-- 17_[1]\n", "the agent of a running one finds the request itself"
+    (folder.path / "1.id").write_text("--user=ann")
+    with pytest.raises(rlnb.RlnbError, match="'--user=ann' is not the id of a job of slurm"):
+        launcher.cancel(handle, jobs[1])
+    assert (tmp_path / "removed").read_text() == "-- 17_[1]\n"
 
 
 def test_an_array_whose_host_cannot_be_started_leaves_no_folder(

@@ -133,7 +133,7 @@ def test_a_removal_that_failed_is_tried_again(runner: Runner, jobs: Jobs, fake: 
     runner.start()
     until(lambda: error(jobs[1]))
     assert error(jobs[1]) == "cancelled while it waited in the queue"
-    assert (fake / "scancel.log").read_text() == "17_[1]\n" * 3
+    assert (fake / "scancel.log").read_text() == "-- 17_[1]\n" * 3
     assert not error(jobs[0])
 
 
@@ -210,7 +210,7 @@ def test_a_cancelled_run_has_its_time_to_save(runner: Runner, jobs: Jobs, fake: 
     cancel(jobs[0], save_s=1.0)
     cancel(jobs[1])
     until(lambda: count(fake / "scancel.log"))  # the file exists a moment before its line
-    assert (fake / "scancel.log").read_text() == "17_[1]\n"
+    assert (fake / "scancel.log").read_text() == "-- 17_[1]\n"
     begun = time.monotonic()
     until(lambda: count(fake / "scancel.log") == 2)
     assert time.monotonic() - begun > 0.5

@@ -30,7 +30,7 @@ def test_the_id_is_that_of_the_array() -> None:
 
 
 def test_elements_are_removed_with_one_command() -> None:
-    assert QUEUE.remove_argv("17", [3, 0, 1, 7]) == ["scancel", "17_[0-1,3,7]"]
+    assert QUEUE.remove_argv("17", [3, 0, 1, 7]) == ["scancel", "--", "17_[0-1,3,7]"]
     assert QUEUE.element("17", 3) == "17_3"
 
 

@@ -138,7 +138,7 @@ def test_a_host_lives_while_its_job_waits_or_runs(
     commands("squeue", "true")
     commands("scancel", f'echo "$@" >> {tmp_path}/calls')
     launcher.cancel(handle, tmp_path)
-    assert (tmp_path / "calls").read_text() == "--state=PENDING 70\n"
+    assert (tmp_path / "calls").read_text() == "--state=PENDING -- 70\n"
 
 
 def test_the_end_of_a_hosts_own_job_counts_only_for_a_host_as_a_job(commands: Callable[[str, str], None]) -> None:

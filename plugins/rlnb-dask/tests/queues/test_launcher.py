@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
@@ -11,6 +12,7 @@ import pytest
 from rlnb_dask.queues import queries
 
 import rlnb
+from rlnb import plugins
 
 SITE = {
     "job-script-prologue": ["module load site"],
@@ -108,9 +110,9 @@ def test_a_job_whose_host_is_gone_leaves_the_queue_with_its_keys(
     tmp_path: Path, commands: Callable[[str, str], None]
 ) -> None:
     (tmp_path / ".tls").mkdir()
-    commands("scancel", f"echo $1 >> {tmp_path}/calls")
+    commands("scancel", f"echo $* >> {tmp_path}/calls")
     rlnb.slurm().withdraw(tmp_path, ["7", "8"])
-    assert (tmp_path / "calls").read_text() == "7\n8\n"
+    assert (tmp_path / "calls").read_text() == "-- 7\n-- 8\n"
     assert not (tmp_path / ".tls").exists()
 
 
@@ -120,9 +122,29 @@ def test_a_queue_that_does_not_answer_a_withdrawal_is_an_error_and_the_keys_are_
     monkeypatch.setattr(queries, "ANSWER_S", 0.3)
     (tmp_path / ".tls").mkdir()
     commands("scancel", "exec sleep 20")
-    with pytest.raises(rlnb.RlnbError, match=r"so 7 8 may still be in the queue\. Use it later: scancel 7 8"):
+    with pytest.raises(rlnb.RlnbError, match=r"so 7 8 may still be in the queue\. Use it later: scancel -- 7 8"):
         rlnb.slurm().withdraw(tmp_path, ["7", "8"])
     assert not (tmp_path / ".tls").exists()
+
+
+IDS = {
+    "slurm": ["7", "17_3"],
+    "sge": ["7", "17.4"],
+    "pbs": ["7"],
+    "lsf": ["7"],
+    "oar": ["7"],
+    "htcondor": ["7.0"],
+}
+"""Ids of each queue's jobs."""
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_only_what_looks_like_an_id_of_the_queue_is_an_argument_of_its_commands(name: str, tmp_path: Path) -> None:
+    launcher: Any = plugins.make_launcher(name, {})
+    assert [launcher.checked_id(number, tmp_path) for number in IDS[name]] == IDS[name]
+    for text in ("--user=ann", "-u", "7 8", "7,8", "7\n", "\u0667", "all", "", "../7", "$(id)", None, ["7"]):
+        with pytest.raises(rlnb.RlnbError, match=rf"is not the id of a job of {name}\."):
+            launcher.checked_id(text, tmp_path)
 
 
 def test_a_job_cannot_leave_the_queue_from_a_machine_without_its_commands(tmp_path: Path) -> None:

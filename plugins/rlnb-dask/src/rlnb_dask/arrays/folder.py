@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import secrets
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from rlnb import RlnbError
 from rlnb_dask.queues.launcher import Setting
 
 MODE, FILE_MODE = 0o755, 0o644
 """Modes of the folder and its files, on which the umask is applied. The script in it is executed, and the files say for
 which jobs, so others never may write to them."""
+MOST_BYTES = 1 << 26
+"""Largest file that is read, in bytes; an array may have a hundred thousand elements."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +57,22 @@ class ArrayFolder:
         path.mkdir(MODE)
         return cls(path)
 
+    @classmethod
+    def of_handle(cls, handle: Mapping[str, Any], job_dir: Path) -> ArrayFolder:
+        """Return the folder of a job's array, which is beside the folder of runs; the handle has its name alone to say.
+
+        Args:
+            handle: Handle of the job.
+            job_dir: Folder of the job.
+
+        Raises:
+            RlnbError: The handle does not name the folder of an array.
+        """
+        name = Path(str(handle["array"])).name
+        if not re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", name):
+            raise RlnbError(f"{job_dir}: {name!r} is not the name of an array's folder. Move its handle.json away.")
+        return cls(job_dir.parents[3] / "arrays" / name)
+
     @property
     def script(self) -> Path:
         """The job script of an element."""
@@ -81,12 +103,20 @@ class ArrayFolder:
         self._write(self._id(number), array)
 
     def place(self, job_dir: Path) -> tuple[str, int] | None:
-        """Return the queue's id of a job's array, and the job's position in it; None before it was submitted."""
+        """Return the queue's id of a job's array, and the job's position in it; None before it was submitted.
+
+        Only the files of the job's owner count: another user may have made the folder.
+        """
+        try:
+            owner = job_dir.stat().st_uid
+        except OSError:
+            return None
         for members in self.path.glob("*.jobs"):
-            lines = members.read_text().splitlines()
-            file = self._id(int(members.stem))
-            if str(job_dir) in lines and file.exists():
-                return file.read_text(), lines.index(str(job_dir))
+            lines = (_read(members, owner) or "").splitlines()
+            if not members.stem.isdecimal() or str(job_dir) not in lines:
+                continue
+            if (array := _read(self._id(int(members.stem)), owner)) is not None:
+                return array, lines.index(str(job_dir))
         return None
 
     def output(self, array: str, number: int) -> str:
@@ -114,3 +144,16 @@ class ArrayFolder:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w") as file:
             file.write(text)
         part.replace(path)
+
+
+def _read(path: Path, owner: int) -> str | None:
+    """Return the text of a regular file; None if there is none, or if it is not of this owner. A pipe would block."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner or status.st_size > MOST_BYTES:
+            return None
+        return file.read().decode(errors="replace")

@@ -99,15 +99,25 @@ class ArrayQueueLauncher(QueueLauncher):
         if self.host_lives(super().alive(handle, job_dir), job_dir):
             return
         state = self._state(handle, job_dir)
-        place = ArrayFolder(Path(str(handle["array"]))).place(job_dir)
+        place = self._place(handle, job_dir)
         if place and state and self.arrays.waits(state):
             self.arrays.remove(place[0], [place[1]])
 
     def _state(self, handle: Mapping[str, Any], job_dir: Path) -> str | None:
         """Return the queue's state of an element; None if it is not in the queue."""
-        place = ArrayFolder(Path(str(handle["array"]))).place(job_dir)
+        place = self._place(handle, job_dir)
         states = _states(self.arrays, place[0], int(time.monotonic() / LOOK_S)) if place else None
         return states.get(place[1]) if states and place else None
+
+    def _place(self, handle: Mapping[str, Any], job_dir: Path) -> tuple[str, int] | None:
+        """Return the queue's id of a job's array and the job's position in it; None before it was submitted.
+
+        Raises:
+            RlnbError: The handle names no array, or the array's record no id of the queue.
+        """
+        folder = ArrayFolder.of_handle(handle, job_dir)
+        place = folder.place(job_dir)
+        return (self.checked_id(place[0], folder.path), place[1]) if place else None
 
 
 @functools.lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ class SlurmArrays(ArrayQueue):
 
     def remove_argv(self, array: str, positions: Sequence[int]) -> Sequence[str]:
         """Return the scancel command."""
-        return ["scancel", f"{array}_[{ranges(positions)}]"]
+        return ["scancel", "--", f"{array}_[{ranges(positions)}]"]
 
     def look(self, array: str) -> Mapping[int, str] | None:
         """Return squeue's state of each element with its reason, such as ``"PENDING (JobArrayTaskLimit)"``."""

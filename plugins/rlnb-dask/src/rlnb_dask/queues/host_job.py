@@ -167,7 +167,7 @@ def cancel(number: str) -> None:
     """
     if shutil.which("scancel") is None:
         raise RlnbError(f"There is no scancel here. Use it on a login node, for {number}.")
-    queries.ask(["scancel", "--state=PENDING", number], unless=slurm_answers.UNKNOWN)
+    queries.ask(["scancel", "--state=PENDING", "--", number], unless=slurm_answers.UNKNOWN)
     _queue.states.pop(number, None)
 
 

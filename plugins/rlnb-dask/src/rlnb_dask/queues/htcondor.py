@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rlnb_dask.queues import queries
+from rlnb_dask.queues import ids, queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 
 STATUS = {"1": "idle", "2": "running", "5": "held", "6": "transferring output", "7": "suspended"}
@@ -30,6 +30,7 @@ class HTCondor(QueueLauncher):
     name = "htcondor"
     title = "HTCondor"
     jobqueue = "HTCondor"
+    job_ids = ids.HTCONDOR
     waiting = "idle|held|suspended"
     needs_walltime = False
     outputs = ("worker-{}.err", "worker-{}.out")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 import shutil
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from rlnb import CheckError, HostedLauncher, Manifest, Problem, RlnbError
 from rlnb_dask.causes import without_reports
-from rlnb_dask.queues import checks, queries
+from rlnb_dask.queues import checks, ids, jobqueue, queries
 from rlnb_dask.queues.via import Queue
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
@@ -92,6 +91,9 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
     """Name of the scheduler in messages."""
     jobqueue: ClassVar[str]
     """Prefix of the names of dask-jobqueue's classes."""
+    job_ids: ClassVar[str] = ids.NUMBER
+    end_of_options: ClassVar[Sequence[str]] = ()
+    """Argument after which the command that ends jobs takes no option; empty if the command knows none."""
     single_job: ClassVar[bool] = False
     """Whether one job holds all nodes of a training; if False, each node is a job, and the jobs wait for each other."""
     needs_walltime: ClassVar[bool] = True
@@ -280,11 +282,11 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
 
     def job_class(self) -> Any:
         """Return the dask-jobqueue class of this queue's jobs."""
-        return getattr(importlib.import_module(f"dask_jobqueue.{self.name}"), f"{self.jobqueue}Job")
+        return getattr(jobqueue.module(self.name), f"{self.jobqueue}Job")
 
     def cluster_class(self) -> Any:
         """Return the dask-jobqueue class of this queue's clusters."""
-        return getattr(importlib.import_module(f"dask_jobqueue.{self.name}"), f"{self.jobqueue}Cluster")
+        return getattr(jobqueue.module(self.name), f"{self.jobqueue}Cluster")
 
     # -- queries of the queue; the defaults are for schedulers without queries
 
@@ -357,7 +359,7 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
         Raises:
             RlnbError: The queue's command is not on this machine, or does not answer.
         """
-        argv = shlex.split(self.job_class().cancel_command)
+        argv = [*shlex.split(self.job_class().cancel_command), *self.end_of_options]
         if ids and shutil.which(argv[0]) is None:
             raise RlnbError(f"There is no {argv[0]} here. Use it on a login node, for {' '.join(ids)}.")
         shutil.rmtree(job_dir / ".tls", ignore_errors=True)

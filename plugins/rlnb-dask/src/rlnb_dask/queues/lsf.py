@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from rlnb_dask.queues import queries
+from rlnb_dask.queues import jobqueue, queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
@@ -100,6 +100,4 @@ def final_of(job: Sequence[str]) -> str | None:
 
 def detected_unit() -> str:
     """Return the unit of this site's memory limits, from its ``lsf.conf``."""
-    from dask_jobqueue.lsf import lsf_detect_units
-
-    return str(lsf_detect_units()).lower()
+    return str(jobqueue.module("lsf").lsf_detect_units()).lower()

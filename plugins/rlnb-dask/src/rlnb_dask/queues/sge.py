@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from rlnb import Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.sge import SgeArrays
-from rlnb_dask.queues import queries
+from rlnb_dask.queues import ids, queries
 from rlnb_dask.queues.launcher import Argument
 from rlnb_dask.queues.sge_answers import AWAY, account_of, cause_of, states_of
 
@@ -36,6 +36,7 @@ class Sge(ArrayQueueLauncher):
     name = "sge"
     title = "Grid Engine"
     jobqueue = "SGE"
+    job_ids = ids.GRID_ENGINE
     outputs = ("rlnb.o{}",)
     waiting = r"\w*q"  # such as qw and hqw
     away = AWAY

@@ -15,7 +15,7 @@ from pathlib import Path
 from rlnb import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
-from rlnb_dask.queues import host_job, queries, slurm_answers, slurm_limits
+from rlnb_dask.queues import host_job, ids, queries, slurm_answers, slurm_limits
 from rlnb_dask.queues.launcher import Argument, Json
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
@@ -52,6 +52,8 @@ class Slurm(ArrayQueueLauncher):
     name = "slurm"
     title = "Slurm"
     jobqueue = "SLURM"
+    job_ids = ids.SLURM
+    end_of_options = ("--",)
     single_job = True
     away = AWAY
     full = slurm_limits.FULL
@@ -82,14 +84,23 @@ class Slurm(ArrayQueueLauncher):
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the host still runs, or waits as a job; None if this machine cannot tell."""
-        number = host_job.number_of(handle)
+        number = self._host_job(handle, job_dir)
         return host_job.alive(number) if number else super().alive(handle, job_dir)
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Take a host that waits as a job out of the queue, and withdraw a job whose host is gone."""
-        if number := host_job.number_of(handle):
+        if number := self._host_job(handle, job_dir):
             host_job.cancel(number)
         super().cancel(handle, job_dir)
+
+    def _host_job(self, handle: Mapping[str, Json], job_dir: Path) -> str:
+        """Return the id of the host's job; an empty text if the host is a process.
+
+        Raises:
+            RlnbError: The handle names no job of Slurm.
+        """
+        number = host_job.number_of(handle)
+        return self.checked_id(number, job_dir / "handle.json") if number else ""
 
     # -- the job as Slurm sees it
 
