@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlnb.errors import CheckError, InterruptedRequest, Problem, RlnbError, did_you_mean, unknown
-from rlnb.hooks.plugin import HookError, Plugin, cause_of
+from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
+from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of
 from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType
@@ -111,9 +111,9 @@ def new_backend(library: Library) -> Any:
     backend = _loaded(library.backend, functools.partial(_backend_error, library))
     try:
         return backend()
-    except RlnbError:
+    except (RlnbError, *INTERRUPTS):
         raise
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except BaseException as exc:  # a plugin may raise anything
         raise _backend_error(library, cause_of(exc)) from exc
 
 
@@ -136,9 +136,9 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
     try:
         with contextlib.redirect_stdout(sys.stderr):
             roles = tuple(function(world_size, values))
-    except RlnbError:
+    except (RlnbError, *INTERRUPTS):
         raise
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except BaseException as exc:  # a plugin may raise anything
         raise _roles_error(library, cause_of(exc)) from exc
     if fault := _fault_of(roles, world_size):
         raise _roles_error(library, fault)
@@ -174,7 +174,9 @@ def size_problems(
     try:
         with contextlib.redirect_stdout(sys.stderr):
             problems += function({**values, **fixes}, usual, num_envs)  # what is left after these fixes
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except INTERRUPTS:
+        raise
+    except BaseException as exc:  # a plugin may raise anything
         raise _sizes_error(library, cause_of(exc)) from exc
     if strange := [one for one in problems if not isinstance(one, Problem)]:
         raise _sizes_error(library, f"returned a list with {strange[0]!r}, which is not an rlnb.Problem")
@@ -225,9 +227,9 @@ def _loaded(reference: str, error: Callable[[str], HookError]) -> Any:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return load(reference)
-    except InterruptedRequest:
+    except INTERRUPTS:
         raise
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except BaseException as exc:  # a plugin may raise anything
         raise error(str(exc) if isinstance(exc, RlnbError) else cause_of(exc)) from exc
 
 
@@ -278,9 +280,9 @@ def make_launcher(name: str, settings: Mapping[str, Json]) -> Launcher:
         raise CheckError(name, [_not_one_of(f"a setting of {name}", key, parameters) for key in strange])
     try:
         instance: Launcher = factory(**settings)
-    except RlnbError:
+    except (RlnbError, *INTERRUPTS):
         raise
-    except Exception as exc:  # a plugin may raise anything for a value of a wrong type
+    except BaseException as exc:  # a plugin may raise anything for a value of a wrong type
         arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         what = f"{name}({arguments}) could not be made: {type(exc).__name__}: {exc}."
         fix = f"Use the settings of help(rlnb.{name})."

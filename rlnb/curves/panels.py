@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rlnb.curves import figure as curves
 from rlnb.curves import png
 from rlnb.hooks.calls import call
+from rlnb.hooks.plugin import INTERRUPTS
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -34,7 +35,9 @@ def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Json]]:
             yield {"text/html": f"<h3>{html.escape(title)}</h3>", "text/plain": title}
             try:
                 yield _bundle(panel)
-            except (Exception, SystemExit) as exc:
+            except INTERRUPTS:
+                raise
+            except BaseException as exc:  # a plugin may raise anything
                 yield _trouble(f"{title} could not be drawn: {type(exc).__name__}: {exc}", exc)
 
 

@@ -5,21 +5,23 @@ No other code calls the functions of a plugin, so an error of a plugin always ha
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import PurePath, PurePosixPath
 from typing import Any, NoReturn
 
+from packaging.requirements import InvalidRequirement, Requirement
 from pluggy import HookImpl
 
-from rlnb.errors import InterruptedRequest, Problem
-from rlnb.hooks.plugin import HookError, Plugin, cause_of
+from rlnb.errors import Problem
+from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of
 from rlnb.registration.library import STEM, Input, Library
-from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
-from rlnb.spec import METRICS, Command, Task
+from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel, QueueTable
+from rlnb.spec import METRICS, Command, Manifest, Result, Task
 from rlnb.storage.fields import wrong_fields
 
 LISTS: Mapping[str, type] = types.MappingProxyType(
@@ -33,6 +35,8 @@ LISTS: Mapping[str, type] = types.MappingProxyType(
     }
 )
 """Hooks that return a list, with the type of its items."""
+READ_ONLY = (Manifest, Command, Result)
+"""Types of arguments that no hook may change, although the mappings in them can be changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,16 +83,29 @@ def answer_of(hook: str, implementation: HookImpl, plugin: Plugin, /, **argument
         arguments: Arguments of the hook by name. The function gets those that it takes.
     """
     try:
+        before = _records(arguments)
         value = implementation.function(*[arguments[name] for name in implementation.argnames])
+        if changed := [name for name, text in _records(arguments).items() if text != before.get(name)]:
+            raise _WrongAnswer(f"changed {', '.join(changed)}, which it may only read")
         return Answer(plugin=plugin, value=_checked(hook, value, arguments.get("frames")))
-    except InterruptedRequest:  # the user's interrupt, which arrived while the plugin was at work
+    except INTERRUPTS:
         raise
     except _WrongAnswer as exc:
         return Answer(plugin=plugin, error=_error(hook, plugin, str(exc)))
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except BaseException as exc:  # a plugin may raise anything
         error = _error(hook, plugin, cause_of(exc))
         error.__cause__ = exc
         return Answer(plugin=plugin, error=error)
+
+
+def _records(arguments: Mapping[str, object]) -> dict[str, str]:
+    """Return the text of each field of the arguments that are records, such as ``manifest.seed``."""
+    records = {name: value for name, value in arguments.items() if isinstance(value, READ_ONLY)}
+    return {
+        f"{name}.{field.name}": repr(getattr(record, field.name))
+        for name, record in records.items()
+        for field in dataclasses.fields(record)
+    }
 
 
 def _error(hook: str, plugin: Plugin, what: str) -> HookError:
@@ -169,6 +186,7 @@ def _library_faults(library: Library) -> list[str]:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
     except (re.error, TypeError) as exc:  # a TypeError has a clause of its own
         faults += [f"checkpoint_pattern={library.checkpoint_pattern!r}: {exc}"] if isinstance(exc, re.error) else []
+    faults += [*_requirement_faults(library), *_regex_faults(library)]
     return faults + _checkpoint_faults(library) + _input_faults(library)
 
 
@@ -181,6 +199,8 @@ def _checkpoint_faults(library: Library) -> list[str]:
         if isinstance(name, str) and not re.fullmatch(r"[^/{}]*\{stem\}[^/{}]*\.(npz|safetensors)", name)
     ]
     glob = library.checkpoint_glob
+    if isinstance(glob, str) and not _is_below(glob):
+        faults.append(f"checkpoint_glob={glob!r} is not a pattern of paths below the logs of a run")
     faults += [
         f"checkpoint_companions has {name!r}, which also names the checkpoints of checkpoint_glob={glob!r}"
         for name in companions
@@ -190,6 +210,44 @@ def _checkpoint_faults(library: Library) -> list[str]:
     if library.checkpoint_is_folder and isinstance(glob, str) and "**" in glob:
         faults.append(f"checkpoint_glob={glob!r} names folders at any depth, where it has to name their parents")
     return faults
+
+
+def _is_below(pattern: str) -> bool:
+    """Return whether a path or pattern leads to files below a folder, and to no others."""
+    parts = PurePosixPath(pattern).parts
+    is_valid = bool(parts) and all(part == "**" or "**" not in part for part in parts)
+    return is_valid and parts[0] not in ("/", "//") and ".." not in parts and pattern.isprintable()
+
+
+def _requirement_faults(library: Library) -> Iterator[str]:
+    for text in library.requires if isinstance(library.requires, tuple | list) else ():
+        if isinstance(text, str):
+            try:
+                Requirement(text)
+            except InvalidRequirement:
+                yield f"requires has {text!r}, which is not a requirement of pip"
+
+
+def _regex_faults(library: Library) -> Iterator[str]:
+    for text in library.hidden if isinstance(library.hidden, tuple | list) else ():
+        if isinstance(text, str):
+            try:
+                re.compile(text)
+            except re.error as exc:
+                yield f"hidden has {text!r}: {exc}"
+
+
+def _pack_faults(pack: AssetPack) -> list[str]:
+    paths = [path for path in pack.files if isinstance(path, str)] if isinstance(pack.files, Mapping) else []
+    outside = [f"files has {path!r}, which is not a path below the folder" for path in paths if not _is_below(path)]
+    return [*_reference_faults(pack, "build"), *outside]
+
+
+def _table_faults(launcher: LauncherType) -> list[str]:
+    tables = launcher.tables if isinstance(launcher.tables, tuple | list) else ()
+    return [
+        f"the table {one.title!r} names no program" for one in tables if isinstance(one, QueueTable) and not one.argv
+    ]
 
 
 def _input_faults(library: Library) -> list[str]:
@@ -208,15 +266,23 @@ def _name_faults(library: Library) -> Iterator[str]:
 
 def _reference_faults(item: Any, field: str) -> list[str]:
     faults = [] if item.name else ["name='' is empty"]
+    if isinstance(item.name, str) and item.name and not re.fullmatch(r"\w[\w.-]*", item.name, re.ASCII):
+        faults = [f"name={item.name!r} is not a name of letters, digits, dots, underscores and hyphens"]
     reference = getattr(item, field)
     module, _, attribute = reference.partition(":") if isinstance(reference, str) else ("ok", "", "ok")
     return faults if module and attribute else [*faults, f"{field}={reference!r} is not 'module:name'"]
 
 
+def _task_faults(id: object) -> list[str]:
+    if isinstance(id, str) and id and (not id.isprintable() or id.startswith("-") or " " in id):
+        return [f"id={id!r} is not the id of a task"]
+    return [] if id else ["id='' is empty"]
+
+
 _FAULTS: Mapping[type, Callable[[Any], list[str]]] = {
     Library: _library_faults,
-    LauncherType: lambda launcher: _reference_faults(launcher, "factory"),
-    AssetPack: lambda pack: _reference_faults(pack, "build"),
-    Task: lambda task: [] if task.id else ["id='' is empty"],
+    LauncherType: lambda launcher: [*_reference_faults(launcher, "factory"), *_table_faults(launcher)],
+    AssetPack: _pack_faults,
+    Task: lambda task: _task_faults(task.id),
 }
 """For each type, the function that finds values which have the right type and are still wrong."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import sys
 import threading
 import time
@@ -18,6 +19,11 @@ from rlnb.errors import InterruptedRequest, RlnbError
 
 HEAVY = ("torch", "isaaclab", "isaacsim", "jax", "warp", "pxr")
 """Modules that a plugin's light half should not import: each takes seconds, in every process of rlnb."""
+INTERRUPTS = (InterruptedRequest, KeyboardInterrupt)
+"""What stands for the user's interrupt, which may arrive while a plugin is at work. All else is the plugin's own."""
+SLOW_S = 10.0
+"""Seconds after which a plugin that is still being imported is named."""
+logger = logging.getLogger(__name__)
 
 
 class HookError(RlnbError):
@@ -77,11 +83,11 @@ def load_module(entry: metadata.EntryPoint, plugin: Plugin) -> Any:
     begun = time.perf_counter()
     try:
         # stdout carries the output of a command
-        with contextlib.redirect_stdout(sys.stderr), heavy_imports() as heavy:
+        with contextlib.redirect_stdout(sys.stderr), _named_if_slow(plugin), heavy_imports() as heavy:
             module = entry.load()
-    except InterruptedRequest:
+    except INTERRUPTS:
         raise
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except BaseException as exc:  # a plugin may raise anything
         plugin.error, plugin.fix = f"its import {cause_of(exc)}", plugin.usual_fix
         if isinstance(exc, ModuleNotFoundError) and exc.name and not _exists(exc.name.split(".")[0]):
             plugin.fix = f"Install the package of {exc.name!r}, or uninstall {plugin.distribution}."
@@ -91,6 +97,19 @@ def load_module(entry: metadata.EntryPoint, plugin: Plugin) -> Any:
         fix = f"Import {names} inside the functions that need it."
         plugin.remarks = (f"imports {names} on load, which takes {seconds:.1f} s in each process. {fix}",)
     return module
+
+
+@contextlib.contextmanager
+def _named_if_slow(plugin: Plugin) -> Iterator[None]:
+    """Name a plugin whose import takes long, or never ends: nothing else of rlnb works meanwhile."""
+    text = "The %s is still being imported after %.0f s, and rlnb waits for it. %s"
+    timer = threading.Timer(SLOW_S, logger.warning, [text, plugin, SLOW_S, plugin.usual_fix])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _exists(module: str) -> bool:

@@ -16,7 +16,7 @@ import pluggy
 from rlnb import hookspecs
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.hooks.answers import answer_of
-from rlnb.hooks.plugin import HookError, Plugin, absent_module, load_module, plugin_of, text_of
+from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, absent_module, load_module, plugin_of, text_of
 from rlnb.spec import Task
 
 REGISTRATION = {
@@ -72,7 +72,9 @@ class Registry:
             self.manager.register(module, name=plugin.name)
             wrappers = [hook for hook, one in self._hooks(module) if one.wrapper or one.hookwrapper]
             plugin.error = f"{wrappers[0]} is a wrapper, which rlnb's hooks do not have" if wrappers else ""
-        except Exception as exc:  # an argument that the hook does not have, or a property that raises
+        except INTERRUPTS:
+            raise
+        except BaseException as exc:  # an argument that the hook does not have, or a property that raises
             plugin.error = " ".join(text_of(exc).split())
         if plugin.error:
             plugin.fix = plugin.usual_fix

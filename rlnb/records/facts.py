@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
+from rlnb.records import remote
 from rlnb.records.asked import asked, modules
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from rlnb.records.shortage import Shortage
     from rlnb.records.waits import Waits
     from rlnb.spec import Json, Manifest, Result, Started, Task
+MOST_LOG_BYTES = 1 << 26
+"""Most bytes of a log that are read."""
 
 
 def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool = False) -> str:
@@ -235,7 +238,8 @@ class RunFacts:
         name = checkpoint_of(self._record, checkpoint)
         if self.path / name in self.checkpoints.far:
             launcher = plugins.launcher_of(self.manifest)
-            assert isinstance(launcher, FarLauncher), "the run is on another machine"
+            if not isinstance(launcher, FarLauncher):
+                raise RunError(f"{self.id} was not made by a launcher of another machine. Move {remote.REMOTE} away.")
             paths = self.checkpoints.far_files(self.path / name)
             launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])
         return self.path / name
@@ -334,7 +338,7 @@ class RunFacts:
         return trained_task(self._record, trust=trust)
 
     def logs(self, lines: int = 40, *, job: int | None = None) -> str:
-        """Return the end of a job's log.
+        """Return the end of a job's log, of which the last 64 MiB at most are read.
 
         Args:
             lines: Number of lines, from the end of the log.
@@ -350,7 +354,7 @@ class RunFacts:
         record = newest if job is None else next((j for j in jobs if j.folder.number == number), None)
         if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
-        return "\n".join(files.tail(path, lines) for path in record.folder.logs())
+        return "\n".join(files.tail(path, lines, MOST_LOG_BYTES, told=True) for path in record.folder.logs())
 
     def cancel(self, *, save_s: float = 25.0) -> Self:
         """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.

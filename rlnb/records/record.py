@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.metrics.metrics import Metrics, SystemMetrics
 from rlnb.metrics.series import Span
 from rlnb.records import waits
@@ -213,7 +214,9 @@ class JobRecord:
             if launcher is None or handle is None:  # the launcher's plugin is not installed, or no handle yet
                 return None
             alive: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
-        except Exception as exc:  # a damaged or foreign handle can raise anything in the launcher
+        except INTERRUPTS:
+            raise
+        except BaseException as exc:  # a damaged or foreign handle can raise anything in the launcher
             files.warn_once(f"{self.folder.handle}: the launcher cannot tell if the job runs ({exc!r}). Move it away.")
             return None
         return alive

@@ -8,7 +8,6 @@ from rlnb import plugins
 from rlnb.records.owner import another_users
 from rlnb.records.record import JobRecord, RunRecord
 
-
 logger = logging.getLogger(__name__)
 
 

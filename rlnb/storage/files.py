@@ -314,13 +314,29 @@ def stamp(path: str | Path) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}"
 
 
-def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
-    """Return the last ``lines`` lines of a log; an empty string if it is missing, unreadable or not a regular file."""
+def tail(path: Path, lines: int = 40, limit_bytes: int = 65536, *, told: bool = False) -> str:
+    """Return the last ``lines`` lines of a log; an empty string if it is missing, unreadable or not a regular file.
+
+    Args:
+        path: The log.
+        lines: Number of lines.
+        limit_bytes: Most bytes that are read.
+        told: Whether a first line says so if the limit leaves out some of these lines.
+    """
     try:
         with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - limit_bytes))
-            text = file.read().decode("utf-8", "replace")
+            length, content = 65536, b""
+            while True:
+                length = min(length, limit_bytes, size)
+                file.seek(size - length)
+                content = file.read(length)
+                if length in (size, limit_bytes) or content.count(b"\n") > lines:
+                    break
+                length *= 8
     except (OSError, RlnbError):
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    last = content.decode("utf-8", "replace").splitlines()[-lines:]
+    if told and length < size and content.count(b"\n") <= lines:
+        last[:1] = [f"... (only the last {limit_bytes >> 20} MiB of {path} are shown)"]
+    return "\n".join(last)

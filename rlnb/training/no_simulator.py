@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from rlnb import plugins
 from rlnb.errors import Problem, whole_number
+from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.launch.command import interpreter
 from rlnb.registration.library import Library
 from rlnb.spec import Manifest
@@ -36,7 +37,9 @@ def agent_card(library: Library, python: str | None) -> AgentCard:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             agent_cfg = plugins.agent_config(library.default_agent)
-    except (Exception, SystemExit) as exc:  # a plugin may raise anything
+    except INTERRUPTS:
+        raise
+    except BaseException as exc:  # a plugin may raise anything
         return AgentCard(source=card.source, missing=card.missing, error=f"{type(exc).__name__}: {exc}"[:500])
     fields, groups = config.fields(agent_cfg), tuple(sorted(config.dicts(agent_cfg)))
     return AgentCard(source=card.source, generic=True, missing=card.missing, fields=fields, takes_more=groups)

@@ -102,6 +102,52 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
             "returned a Library in which kind='polcy' is not Literal['policy', 'rollouts', 'file', 'folder'] in the "
             "input 't'",
         ),
+        *(
+            (
+                "rlnb_libraries",
+                [rlnb.Library(name="a", backend="b:C", checkpoint_glob=glob)],
+                f"returned a Library in which checkpoint_glob={glob!r} is not a pattern of paths below the logs",
+            )
+            for glob in ("/etc/*", "../*.pt", "a/../../*.pt", "", "a**/*.pt", "*.pt\0")
+        ),
+        *(
+            (
+                "rlnb_libraries",
+                [rlnb.Library(name="a", backend="b:C", requires=(text,))],
+                f"returned a Library in which requires has {text!r}, which is not a requirement of pip",
+            )
+            for text in (">>>x", "", "-r /etc/passwd", "a b")
+        ),
+        *(
+            (
+                "rlnb_libraries",
+                [rlnb.Library(name=name, backend="b:C")],
+                f"returned a Library in which name={name!r} is not",
+            )
+            for name in ("../../x", "-x", "a b", "a/b", ".", "x\n")
+        ),
+        (
+            "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", hidden=("(",))],
+            "returned a Library in which hidden has '(': missing )",
+        ),
+        (
+            "rlnb_launchers",
+            [rlnb.LauncherType(name="../x", factory="b:c")],
+            "returned a LauncherType in which name='../x' is not a name of letters",
+        ),
+        (
+            "rlnb_launchers",
+            [rlnb.LauncherType(name="x", factory="b:c", tables=(rlnb.QueueTable(title="jobs", argv=()),))],
+            "returned a LauncherType in which the table 'jobs' names no program",
+        ),
+        (
+            "rlnb_asset_packs",
+            [rlnb.AssetPack(name="../x", version="1", build="b:c", files={"../../a": "MIT"})],
+            "returned a AssetPack in which name='../x' is not a name of letters, digits, dots, underscores and hyphens "
+            "and files has '../../a', which is not a path below the folder",
+        ),
+        ("rlnb_tasks", [rlnb.Task(id="-x")], "returned a Task in which id='-x' is not the id of a task"),
         ("rlnb_tasks", [rlnb.Task(id="")], "returned a Task in which id='' is empty"),
         ("rlnb_wrap_command", ["sh"], "returned list, which is not an rlnb.Command or None"),
         ("rlnb_wrap_command", rlnb.Command(argv=()), "returned a Command in which argv=() names no program"),
@@ -147,6 +193,38 @@ def test_an_exception_has_its_place_and_stays_the_cause() -> None:
     assert isinstance(failed.error.__cause__, ValueError)
     assert failed.problem == rlnb.Problem(what=f"{failed.error.what}.", fix="Update or uninstall rlnb-x.")
     assert "called sys.exit(3)" in str(answer("rlnb_check", leaves).error)
+
+
+def test_an_exception_that_no_handler_of_exceptions_sees_is_an_error_of_the_plugin_too() -> None:
+    """Such as pytest's ``skip``, and an exit from a coroutine."""
+
+    class Skipped(BaseException):
+        pass
+
+    def fails() -> None:
+        raise Skipped("not here")
+
+    assert "raised Skipped: not here" in str(answer("rlnb_check", fails).error)
+
+
+def test_a_hook_that_changes_what_it_may_only_read_is_an_error_with_the_names() -> None:
+    manifest = rlnb.Manifest(
+        run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(), agent={"a": 1}
+    )
+
+    def changes(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
+        manifest.agent["b"] = 2  # type: ignore[index]
+        object.__setattr__(manifest, "seed", -1)
+        return []
+
+    def reads(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
+        return [rlnb.Problem(what=str(manifest.seed))]
+
+    assert answer("rlnb_check", reads, manifest=manifest).error is None
+    changed = str(answer("rlnb_check", changes, manifest=manifest).error)
+    assert "changed manifest.seed, manifest.agent, which it may only read" in changed.replace(
+        "manifest.agent, manifest.seed", "manifest.seed, manifest.agent"
+    )
 
 
 def test_an_exception_without_a_text_is_an_error_of_its_hook() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 import sys
 import threading
@@ -64,6 +65,34 @@ def test_the_error_of_an_import_has_its_place_and_its_fix(
     plugin = loaded(tmp_path, monkeypatch, code)
     assert plugin.error.startswith(error.format(file=tmp_path / "rlnb_x.py"))
     assert plugin.fix == fix
+
+
+def test_an_exception_that_is_no_ordinary_one_leaves_the_plugin_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = loaded(tmp_path, monkeypatch, "class Skipped(BaseException): pass\nraise Skipped('no GPU')")
+    assert "its import raised" in plugin.error
+    assert "no GPU" in plugin.error
+
+
+def test_an_import_that_takes_long_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rlnb.hooks.plugin.SLOW_S", 0.05)
+    seen = threading.Event()
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.set()
+
+    told, log = Told(), logging.getLogger("rlnb.hooks.plugin")
+    log.addHandler(told)
+    try:
+        monkeypatch.setattr(sys, "rlnb_seen", seen, raising=False)
+        loaded(tmp_path, monkeypatch, "import sys\nassert sys.rlnb_seen.wait(60)")
+    finally:
+        log.removeHandler(told)
+    assert "is still being imported after 0 s" in caplog.text
 
 
 def test_an_interrupt_of_the_user_is_no_fault_of_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

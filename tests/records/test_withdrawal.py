@@ -80,9 +80,7 @@ def test_an_id_that_is_none_is_refused_and_no_command_is_called(lost: Lost, call
     assert calls.read_text() == ""
 
 
-def test_the_id_of_a_hosts_job_has_to_be_one_too(
-    lost: Lost, calls: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_id_of_a_hosts_job_has_to_be_one_too(lost: Lost, calls: Path, caplog: pytest.LogCaptureFixture) -> None:
     """In one question about several jobs, an option would also spoil the answer about all others."""
     run = lost(["17"], {"slurm_job": "--user=ann"})
     assert run.state == "lost"

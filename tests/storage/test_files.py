@@ -159,6 +159,16 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     assert files.tail(log / "none.log") == "", "an error of the file system must not hide the error that is reported"
 
 
+def test_the_tail_of_a_log_has_as_many_lines_as_asked_or_says_what_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "node0.log"
+    log.write_bytes(b"".join(b"%0128d\n" % number for number in range(20_000)))
+    assert len(files.tail(log, 15_000, 1 << 22, told=True).splitlines()) == 15_000
+    first, *rest = files.tail(log, 15_000, 1 << 20, told=True).splitlines()
+    assert first == f"... (only the last 1 MiB of {log} are shown)"
+    assert rest == [f"{number:0128d}" for number in range(20_000 - len(rest), 20_000)]
+    assert len(rest) == (1 << 20) // 129
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
 def test_a_file_that_is_not_regular_is_refused_with_the_fix(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "record")

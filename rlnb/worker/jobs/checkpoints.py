@@ -48,9 +48,7 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
             complete.
     """
     if checkpoint.is_dir():
-        # All of them: files_below stops after some hundred folders, and the library may read the others.
-        paths = [path for path in checkpoint.rglob("*") if path.is_symlink() or not path.is_dir()]
-        if not paths:
+        if not (paths := list(_files_of(checkpoint))):
             raise RlnbError(f"{checkpoint} is not a checkpoint: the folder has no files.")
         for path in paths:
             if path.suffix not in PLAIN:
@@ -60,9 +58,13 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
         if not is_whole_file(checkpoint):
             raise RlnbError(f"{checkpoint} is not a checkpoint: it is not a complete {checkpoint.suffix} file.")
         return
-    with files.open_regular(checkpoint) as file:
-        if file.read(1) not in TORCH_BEGINS:
-            raise RlnbError(f"{checkpoint} is not a checkpoint: torch.save did not write it.")
+    try:
+        with files.open_regular(checkpoint) as file:
+            begin = file.read(1)
+    except OSError as exc:  # such as a link that leads to itself
+        raise RlnbError(f"{checkpoint} is not a checkpoint: {exc.strerror or exc}.") from exc
+    if begin not in TORCH_BEGINS:
+        raise RlnbError(f"{checkpoint} is not a checkpoint: torch.save did not write it.")
     if trust:
         return
     import numpy as np
@@ -79,6 +81,27 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
             f"{checkpoint} holds more than weights and is not loaded: {exc}\n"
             "If you know where it comes from, pass trust=True."
         ) from exc
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    """Yield all files below a folder and below the folders to which links in it lead.
+
+    All of them: :func:`files_below` stops after some hundred folders, and the library may read the others.
+
+    Raises:
+        RlnbError: Links lead to a folder twice, as in a circle, which would never end.
+    """
+    waiting, seen = [folder], set()
+    while waiting:
+        status = (here := waiting.pop()).stat()
+        if (identity := (status.st_dev, status.st_ino)) in seen:
+            raise RlnbError(f"{folder} is not a checkpoint: a link leads to a folder again, {here}. Remove the link.")
+        seen.add(identity)
+        for path in sorted(here.iterdir()):
+            if path.is_dir():
+                waiting.append(path)
+            else:
+                yield path
 
 
 def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
