@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Any, NoReturn
 
-from packaging.requirements import InvalidRequirement, Requirement
 from pluggy import HookImpl
 
 from rlnb.errors import Problem
@@ -23,6 +22,7 @@ from rlnb.registration.library import STEM, Input, Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel, QueueTable
 from rlnb.spec import METRICS, Command, Manifest, Result, Task
 from rlnb.storage.fields import wrong_fields
+from rlnb.storage.installation import is_requirement
 
 LISTS: Mapping[str, type] = types.MappingProxyType(
     {
@@ -221,11 +221,8 @@ def _is_below(pattern: str) -> bool:
 
 def _requirement_faults(library: Library) -> Iterator[str]:
     for text in library.requires if isinstance(library.requires, tuple | list) else ():
-        if isinstance(text, str):
-            try:
-                Requirement(text)
-            except InvalidRequirement:
-                yield f"requires has {text!r}, which is not a requirement of pip"
+        if isinstance(text, str) and not is_requirement(text):
+            yield f"requires has {text!r}, which is not a requirement of pip"
 
 
 def _regex_faults(library: Library) -> Iterator[str]:

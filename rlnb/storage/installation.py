@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 
 from rlnb.storage.isaacsim import isaacsim_folder
 
@@ -62,6 +62,15 @@ def editable_line(folder: Path, extra: str) -> str:
         return f"{pip} {package}"
     upgrade = "" if editable else f"{pip} --upgrade {shlex.quote(PIP)} && "
     return f"cd {shlex.quote(str(source))} && {upgrade}{pip} {_constraint(isaacsim_folder() is not None)} {package}"
+
+
+def is_requirement(text: str) -> bool:
+    """Return whether a text is a requirement of pip, such as ``"skrl>=2.1,<2.2"``."""
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
 
 
 def unmet(requirements: Sequence[str]) -> tuple[str, ...]:
