@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
 from rlnb.errors import RlnbError
@@ -58,8 +56,14 @@ class Folder:
         if self._descriptor is not None:
             os.close(self._descriptor)
 
-    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """Open an entry and return its descriptor. A link as the entry itself is refused, or followed if it is own.
+    def open(self, name: str, flags: int, mode: int = 0o666, *, links: int = MOST_LINKS) -> int:
+        """Open an entry and return its descriptor. A link as the entry itself is followed, unless it is another user's.
+
+        Args:
+            name: Name of the entry.
+            flags: Flags of :func:`os.open`.
+            mode: Mode of a new file, on which the umask is applied.
+            links: Number of links that are followed.
 
         Raises:
             ForeignLinkError: The entry is a link of another user.
@@ -68,11 +72,11 @@ class Folder:
         try:
             return os.open(self._place(name), flags | _NO_LINK, mode, dir_fd=self._descriptor)
         except OSError as exc:
-            if exc.errno != errno.ELOOP:
+            if exc.errno != errno.ELOOP or not links:
                 raise
         target = self._target(name)
         with Folder(target.parent) as folder:
-            return folder.open(target.name, flags, mode)
+            return folder.open(target.name, flags, mode, links=links - 1)
 
     def link(self, name: str, other: str) -> None:
         """Give an entry another name too. Fails if the name is taken."""
@@ -98,35 +102,15 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._place(name), dir_fd=self._descriptor)
 
-    def remove(self, name: str) -> None:
-        """Remove a folder with all that it holds, and nothing that its links lead to. Errors are passed over."""
-        shutil.rmtree(self._place(name), ignore_errors=True, dir_fd=self._descriptor)
-
-    def status(self, name: str = "") -> os.stat_result:
-        """Return the status of an entry, of a link that of the link; without a name, that of the folder itself."""
-        if name:
-            return os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
-        return os.stat(self.path) if self._descriptor is None else os.fstat(self._descriptor)
-
     def _place(self, name: str) -> str:
         return name if _HAS_DESCRIPTORS else os.fspath(self.path / name)
 
     def _target(self, name: str) -> Path:
         """Return where an entry that is a link of this user leads."""
-        _refuse_foreign(self.status(name), self.path / name)
+        status = os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
+        _refuse_foreign(status, self.path / name)
         target = Path(os.readlink(self._place(name), dir_fd=self._descriptor))
         return target if target.is_absolute() else self.path / target
-
-
-@contextlib.contextmanager
-def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
-    """Open a file through its folder, and close its descriptor in the end."""
-    with Folder(path.parent) as folder:
-        descriptor = folder.open(path.name, flags, mode)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def leads_elsewhere(descriptor: int, path: Path) -> bool:
