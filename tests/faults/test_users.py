@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
-from tests.rig.users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 DEFINE = (
     "from rlnb.tasks.cell import write_module\nwrite_module(rlnb.options.folders, {name!r}, {body!r}, {book!r}, print)"

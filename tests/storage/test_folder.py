@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from users import ANN, as_root, as_user, given, link, shared_root
 
 import rlnb
-from tests.rig.users import ANN, as_root, as_user, given, link, shared_root
 
 TEAM = 54_100
 

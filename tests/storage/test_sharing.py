@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from users import ANN, EVE, as_root, as_user, shared_root
 
 import rlnb
-from tests.rig.users import ANN, EVE, as_root, as_user, shared_root
 
 THREE = """
 from rlnb.tasks.cell import write_module
