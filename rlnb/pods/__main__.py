@@ -14,8 +14,8 @@ from rlnb.pods import pod
 from rlnb.storage import files
 
 
-class Terminated(BaseException):
-    """Raised by SIGTERM. A SystemExit would count as a fault of the plugin that is at work."""
+class Terminated(KeyboardInterrupt):
+    """Raised by SIGTERM. Other exceptions would count as faults of the plugin that is at work."""
 
 
 def main(argv: Sequence[str]) -> int:

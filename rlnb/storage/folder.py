@@ -73,6 +73,7 @@ class Folder:
             return os.open(self._place(name), flags | _NO_LINK, mode, dir_fd=self._descriptor)
         except OSError as exc:
             if exc.errno != errno.ELOOP or not links:
+                exc.filename = os.fspath(self.path / name)
                 raise
         target = self._target(name)
         with Folder(target.parent) as folder:
@@ -132,6 +133,7 @@ def _descend(path: Path) -> int:
             try:
                 below = os.open(name, _SEARCH | _NO_LINK, dir_fd=here)
             except OSError as exc:
+                exc.filename = os.fspath(path)
                 status = _link_status(name, here, exc)
                 if (links := links + 1) > MOST_LINKS:
                     raise

@@ -72,7 +72,7 @@ class Driver:
         self._used_up = threading.Event()
         """Set once the sampler has no further values, such as that of a grid."""
         # Samplers stop the study once they have no further values. Optuna's own stop serves Study.optimize alone, and
-        # raises an error in a study whose trials are asked for and told.
+        # raises an error in a study that is used by ask and tell.
         study.stop = self._used_up.set  # type: ignore[method-assign]
 
     def stop(self) -> None:

@@ -290,8 +290,8 @@ def test_a_job_starts_although_nfs_reports_its_new_link_as_existing(pods_of: Mak
 import os, sys
 from rlnb.pods.__main__ import main
 link = os.link
-def forgetful(*names):
-    link(*names)
+def forgetful(*names, **folders):
+    link(*names, **folders)
     raise FileExistsError
 os.link = forgetful
 sys.exit(main(sys.argv[1:]))
