@@ -28,7 +28,10 @@ rlnb.options.warm, record.SILENT_AFTER_S = False, 3.0
 run = rlnb.get_run(sys.argv[2]) if len(sys.argv) > 2 else None
 events, last = [0], int(sys.argv[1])
 def dies(event, arguments):
-    if event not in ("open", "os.mkdir", "os.rename", "os.link", "os.remove") or "rlnb-runs" not in str(arguments):
+    if event not in ("open", "os.mkdir", "os.rename", "os.link", "os.remove"):
+        return
+    path = str(arguments[0])  # the name of an entry, if it is relative to the handle of its folder
+    if isinstance(arguments[0], int) or os.path.isabs(path) and "rlnb-runs" not in str(arguments):
         return
     if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
         return

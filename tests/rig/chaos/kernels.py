@@ -23,7 +23,11 @@ time.time = lambda: real() + ahead_s
 root, events, active = os.environ["RLNB_ROOT"], [0], [False]
 CHANGES = ("open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "subprocess.Popen")
 def die(event, arguments):
-    if not active[0] or event not in CHANGES or (root not in str(arguments) and event != "subprocess.Popen"):
+    if not active[0] or event not in CHANGES:
+        return
+    path = str(arguments[0])  # the name of an entry, if it is relative to the handle of its folder
+    elsewhere = isinstance(arguments[0], int) or os.path.isabs(path) and root not in str(arguments)
+    if elsewhere and event != "subprocess.Popen":
         return
     if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
         return
