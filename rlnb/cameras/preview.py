@@ -72,7 +72,7 @@ class Preview(Frames):
         path = Path(path)
         if path.suffix in (".png", ".gif"):
             files.make_folder(path.absolute().parent)
-            files.write_bytes(path, b"")  # a file keeps its mode when it is overwritten
+            files.make_file(path)
         if path.suffix == ".png":
             self.image.save(path)
         elif path.suffix == ".gif":

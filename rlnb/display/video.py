@@ -85,7 +85,7 @@ class Mp4:
         picture = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         if self._container is None:
             files.make_folder(self._path.absolute().parent)
-            files.write_bytes(self._path, b"")  # PyAV overwrites it, and it keeps its mode
+            files.make_file(self._path)  # which PyAV overwrites
             self._container = self._av.open(str(self._path), "w", format="mp4")
             self._stream = self._container.add_stream("libx264", rate=Fraction(self.fps).limit_denominator(1000))
             self._stream.height, self._stream.width = picture.shape[:2]

@@ -92,12 +92,10 @@ def check_folder(root: Path) -> list[Finding]:
         folder = ok("run folder", f"{root}: {note}")
     except OSError as exc:
         folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
-    shared = next(sharing.problems_of(root), None)
-    if shared is not None:
-        folder = fault("run folder", shared.what, shared.fix)
-    elif options.team and folder.level == "ok":
+    if options.team and folder.level == "ok":
         folder = ok("run folder", f"{folder.text}, of a team: what its members put there may be executed")
-    return [folder, check_disk(free_bytes / 2**20)]
+    shared = [fault("run folder", problem.what, problem.fix) for problem in sharing.problems_of(root)]
+    return [folder, *shared, check_disk(free_bytes / 2**20)]
 
 
 def check_disk(free_mib: float) -> Finding:

@@ -15,7 +15,7 @@ from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
 from rlnb.mirror.holder import hold
 from rlnb.mirror.inquiry import answer
 from rlnb.records.layout import RunDir
-from rlnb.settings import Root
+from rlnb.settings import Root, options
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -44,6 +44,7 @@ def serve(to: Channel, wish: Frame) -> None:
     env = data.get("env")
     if isinstance(env, Mapping):
         os.environ.update({name: str(value) for name, value in env.items()})
+        options.team = os.environ.get("RLNB_TEAM") == "1"
     root = Root(Path(str(data.get("root", ""))).expanduser())
     files.restrict_umask(root.path)
     entries = data.get("manifest")

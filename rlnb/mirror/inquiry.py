@@ -13,6 +13,7 @@ from rlnb.hooks.registry import package_versions
 from rlnb.mirror.frames import Frame
 from rlnb.settings import Root
 from rlnb.spec import Json, Manifest
+from rlnb.storage import sharing
 from rlnb.version import __version__
 
 
@@ -46,9 +47,13 @@ def versions() -> dict[str, str]:
 
 def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
     existing = next(folder for folder in (root.path, *root.path.parents) if os.path.exists(folder))
+    fix = "Use root= with a folder of yours on that machine."
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        fix = "Use root= with a folder of yours on that machine."
         yield Problem(what=f"the folder {root.path} cannot be written.", fix=fix)
+    for problem in sharing.problems_of(root.path):
+        yield Problem(
+            what=problem.what, fix=f'{fix} Or else env={{"RLNB_TEAM": "1"}} trusts everybody who can write there.'
+        )
     assets = manifest.asset_root
     if assets and "://" not in assets and not Path(assets).expanduser().is_dir():
         yield Problem(what=f"asset_root={assets!r} is not a folder.", fix="Use a folder of that machine, or None.")

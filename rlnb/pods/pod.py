@@ -125,7 +125,7 @@ class Pod:
 
     def _command(self) -> Command:
         """Return the command of the job. Its interpreter is that of this pod, unless the user has named another."""
-        command = from_json(Command, files.read_json(self.job.command) or {})
+        command = from_json(Command, files.read_own_json(self.job.command))
         plain = worker_command(self._manifest, "train", run_dir_of(self.job.path).path, self.job.path)
         is_plain = self._manifest.python is None and command.argv[1:] == plain.argv[1:]
         return dataclasses.replace(command, argv=plain.argv) if is_plain else command

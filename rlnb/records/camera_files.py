@@ -120,7 +120,7 @@ class FrameReader:
     def _write(self, request: Wanted) -> None:
         self._request = request
         try:
-            files.make_entry(self._run.view)
+            files.make_subfolder(self._run.view)
             files.write_bytes(self._run.wanted, json.dumps(to_json(request)).encode())
         except OSError as exc:
             raise RlnbError(f"A request for frames cannot be written to {self._run.view}: {exc}") from exc

@@ -376,10 +376,20 @@ class RunFacts:
         """
         if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
             raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
-        for job in self.jobs:
-            if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on() or job.may_wait()):
-                self._ask_to_end(job, save_s)
+        jobs = [job for job in self.jobs if job.folder.command.exists()]
+        jobs = [job for job in jobs if job.state() not in ENDED or job.goes_on() or job.may_wait()]
+        for job in jobs:
+            self._ask_to_end(job, save_s)
+        faults = []
+        for job in jobs:
+            try:
                 withdraw(self._record, job)
+            except RlnbError as exc:  # it keeps no other job in the queue
+                faults.append(exc)
+        if len(faults) > 1:
+            raise RlnbError("\n".join(map(str, faults)))
+        for fault in faults:
+            raise fault
         return self
 
     def _ask_to_end(self, job: JobRecord, save_s: float) -> None:

@@ -159,7 +159,7 @@ class RunDir:
             records: ``function(name)`` returns the first records of the job whose folder is ``name``, by file name.
         """
         while True:
-            files.make_entry(self.jobs_folder)  # fails if the run was deleted meanwhile
+            files.make_subfolder(self.jobs_folder)  # fails if the run was deleted meanwhile
             names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
             number = max((int(match[1]) for match in names if match), default=-1) + 1
             draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")

@@ -62,7 +62,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
         author = ""
     note = to_json(Note(kind=kind, text=text, time=files.now(), author=author))
     try:
-        files.make_entry(folder)
+        files.make_subfolder(folder)
         files.write_once(
             folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note, limit_bytes=files.RECORD_BYTES
         )

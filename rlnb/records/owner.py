@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 
 from rlnb.errors import RunError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
 from rlnb.settings import options
-from rlnb.storage.owner import another_owner, others, printable, replacers
+from rlnb.storage.owner import another_owner, others, printable
+from rlnb.storage.sharing import exposed
 
 
 def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:
@@ -19,22 +22,62 @@ def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:
     Args:
         record: The run.
         job: A job of the run, whose folder and records count too: a team may share the run's folder. None is no job.
+
+    Raises:
+        RunError: The owner of a record cannot be found out.
     """
-    try:
-        folder = record.path.resolve()
-        paths = [record.folder.manifest, folder]
-        if job is not None:
-            records = (job.command, job.handle, job.submitted)
-            paths += [record.folder.jobs_folder, job.path, *filter(os.path.lexists, records)]
-        owners = [another_owner(path, folder.parent) for path in paths]
-    except OSError:
-        return None
-    return next((owner for owner in owners if owner is not None), None)
+    folder = record.path.resolve()
+    for path in _records(record, job):
+        with _told(record):
+            if (owner := another_owner(path, folder.parent)) is not None:
+                return owner
+    return None
 
 
 def is_anothers(record: RunRecord) -> bool:
-    """Return whether a run belongs to another user, in a folder of runs that is no team's."""
-    return not options.team and another_users(record) is not None
+    """Return whether a run belongs to another user, or may, in a folder of runs that is no team's."""
+    try:
+        return not options.team and another_users(record) is not None
+    except RunError:
+        return True
+
+
+def decided_by(record: RunRecord, job: JobDir | None = None) -> str:
+    """Return who else decides what the records of a run hold, as the end of a sentence; "" if no one does.
+
+    Args:
+        record: The run.
+        job: A job of the run, whose records count too. None is no job.
+
+    Raises:
+        RunError: The owner of a record cannot be found out.
+    """
+    if options.team:
+        return ""
+    for path in _records(record, job):
+        with _told(record):
+            if reason := others(path):
+                return reason
+    who = exposed(record.path.resolve().parent)
+    return f"can be replaced by {who}" if who else ""
+
+
+def _records(record: RunRecord, job: JobDir | None) -> Iterator[Path]:
+    """Yield the folder of a run, which may be a link to it, and the records that decide what is executed."""
+    yield from (record.path, record.path.resolve(), record.folder.manifest)
+    if job is not None:
+        yield from (record.folder.jobs_folder, job.path, job.command, job.handle, job.submitted)
+
+
+@contextlib.contextmanager
+def _told(record: RunRecord) -> Iterator[None]:
+    """Pass over a record that does not exist: whoever has removed it has another one among the records."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as exc:
+        raise RunError(f"The owner of {record.id} cannot be found out: {exc}. Make its folder readable.") from exc
 
 
 def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
@@ -51,7 +94,7 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
         RunError: The run is another user's, or might be, and ``trust`` is False. The message has what would be
             executed.
     """
-    reason = "" if trust or options.team else _reason(record)
+    reason = "" if trust else decided_by(record)
     if not reason:
         return
     manifest = record.manifest
@@ -69,15 +112,3 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
         f"{record.id} {reason}, and its records decide what is executed:{lines}\n"
         "Use trust=True, or --trust in a shell, if you trust all who can write it."
     )
-
-
-def _reason(record: RunRecord) -> str:
-    """Return why a run may be another user's, as the end of a sentence; "" if it cannot, or if it was deleted."""
-    try:
-        folder = record.path.resolve()
-        reasons = (*map(others, (record.folder.manifest, folder)),)
-        if who := replacers(folder.parent):
-            return next(filter(None, reasons), f"can be replaced by {who}")
-    except OSError:  # a job cannot be added to a run that was deleted
-        return ""
-    return next(filter(None, reasons), "")

@@ -55,7 +55,7 @@ class HostedJob:
     @property
     def command(self) -> Command:
         """The command that the agents will run."""
-        return from_json(Command, files.read_json(self._folder.command) or {})
+        return from_json(Command, files.read_own_json(self._folder.command))
 
     @property
     def cancelled(self) -> bool:

@@ -61,7 +61,7 @@ def _do_there(record: RunRecord, job: Job, folder: JobDir) -> None:
         RlnbError: The job has failed, or a file cannot be written.
     """
     out = folder.path / ".there"
-    files.make_entry(out)
+    files.make_subfolder(out)
     try:
         request = requests.RunJobThere(kind=job.kind, job_dir=str(folder.path), job=job, out=str(out))
         answer = simulator.request(request, *_settings(record), warm=_warm())

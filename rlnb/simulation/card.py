@@ -20,6 +20,7 @@ from rlnb.settings import Root, options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Task
 from rlnb.storage import files
+from rlnb.storage.folder import ForeignLinkError
 from rlnb.storage.serial import from_json
 from rlnb.tasks import requests
 from rlnb.tasks.card import CARD_SCHEMA, TaskCard
@@ -53,7 +54,7 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
         card = simulator.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)
     if path is not None:
-        with contextlib.suppress(OSError):  # only a cache; other code reports an unwritable root
+        with contextlib.suppress(OSError, ForeignLinkError):  # only a cache; other code reports an unwritable root
             files.make_folder(path.parent)
             path.unlink(missing_ok=True)
             files.write_once(path, card)

@@ -30,7 +30,7 @@ from rlnb.settings import options
 from rlnb.simulation.key import write_key
 from rlnb.simulation.whereabouts import Note
 from rlnb.spec import ENDED, Command, Json, Manifest, Resources, Task
-from rlnb.storage import files
+from rlnb.storage import files, sharing
 from rlnb.storage.clock import age_s
 from rlnb.tasks.messages import Hosted
 from rlnb.version import __version__
@@ -186,6 +186,7 @@ class SharedJob(SimulatorJob):
         manifest = manifest_of(launcher, python, asset_root)
         if problems := [*_several_nodes(launcher), *launcher.check(manifest)]:
             raise CheckError(f"simulator on {launcher.name}", problems)
+        sharing.refuse_shared(options.folders.path, (FOLDER,))  # the address and the key of the simulator lie there
         root = options.folders.path / FOLDER
         _prune(root)
         self.folder = JobDir(root / manifest.run_id / "jobs" / "0-simulator")

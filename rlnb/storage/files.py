@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlnb.errors import RlnbError
+from rlnb.settings import options
 from rlnb.spec import Json
 from rlnb.storage.folder import Folder, leads_elsewhere
 from rlnb.storage.owner import is_of_team, is_own
@@ -74,7 +75,7 @@ def make_folder(path: Path) -> None:
     Folder(path).close()
 
 
-def make_entry(path: Path) -> None:
+def make_subfolder(path: Path) -> None:
     """Make a folder in an existing one, unless it exists.
 
     Raises:
@@ -86,6 +87,16 @@ def make_entry(path: Path) -> None:
             above.mkdir(path.name, folder_mode(path.parent))
         except FileExistsError:
             Folder(path).close()
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file unless it exists, so that it has the right mode whoever then writes it.
+
+    Raises:
+        RlnbError: A part of the path is a link that another user has made.
+    """
+    with Folder(path.parent) as folder:
+        os.close(folder.open(path.name, os.O_WRONLY | os.O_CREAT, file_mode(folder.path)))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -290,14 +301,18 @@ def read_own_json(path: Path) -> dict[str, Json]:
     """Return the JSON object in a file whose content is executed; empty if the file does not exist.
 
     Raises:
-        RlnbError: As for :func:`read_json`, or another user has written the file. Root reads all users' files, as the
-            pods of a cluster do.
+        RlnbError: As for :func:`read_json`, or another user than root has written the file, who is not of a team. Root
+            reads all users' files, as the pods of a cluster do.
     """
     try:
         with open_regular(path) as file:
             owner = os.fstat(file.fileno()).st_uid
-            if sys.platform != "win32" and os.getuid() != 0 and not is_own(owner, path.parent):
-                raise RlnbError(f"{path} belongs to the user {owner}, so it is not executed. Start the run again.")
+            if not options.team and sys.platform != "win32" and 0 not in (os.getuid(), owner):
+                if not is_own(owner, path.parent):
+                    raise RlnbError(
+                        f"{path} belongs to the user {owner}, so the user {os.getuid()} does not execute it. Start the "
+                        "run as that user, or set RLNB_TEAM=1 on its nodes if everybody who can write there is trusted."
+                    )
             return _decoded(path, file, LARGEST_BYTES)
     except FileNotFoundError:
         return {}

@@ -75,7 +75,7 @@ class Folder:
             if exc.errno != errno.ELOOP or not links:
                 exc.filename = os.fspath(self.path / name)
                 raise
-        target = self._target(name)
+        target = self.path / _target(name, self._descriptor, self.path)
         with Folder(target.parent) as folder:
             return folder.open(target.name, flags, mode, links=links - 1)
 
@@ -106,13 +106,6 @@ class Folder:
     def _place(self, name: str) -> str:
         return name if _HAS_DESCRIPTORS else os.fspath(self.path / name)
 
-    def _target(self, name: str) -> Path:
-        """Return where an entry that is a link of this user leads."""
-        status = os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
-        _refuse_foreign(status, self.path / name)
-        target = Path(os.readlink(self._place(name), dir_fd=self._descriptor))
-        return target if target.is_absolute() else self.path / target
-
 
 def leads_elsewhere(descriptor: int, path: Path) -> bool:
     """Return whether an open file may have another path than the one by which it was opened, because of a link."""
@@ -134,37 +127,56 @@ def _descend(path: Path) -> int:
                 below = os.open(name, _SEARCH | _NO_LINK, dir_fd=here)
             except OSError as exc:
                 exc.filename = os.fspath(path)
-                status = _link_status(name, here, exc)
-                if (links := links + 1) > MOST_LINKS:
+                if exc.errno not in (errno.ELOOP, errno.ENOTDIR) or (links := links + 1) > MOST_LINKS:
                     raise
-                _refuse_foreign(status, reached / name)
-                target = Path(os.readlink(name, dir_fd=here))
+                target = _target(name, here, reached, exc)
                 waiting.extendleft(reversed(target.parts[1:] if target.is_absolute() else target.parts))
-                if target.is_absolute():
-                    os.close(here)
-                    here, reached = os.open(target.anchor, _SEARCH), Path(target.anchor)
+                if not target.is_absolute():
+                    continue
+                below, reached = os.open(target.anchor, _SEARCH), Path(target.anchor)
             else:
-                os.close(here)
-                here, reached = below, reached / name
+                reached = reached / name
+            os.close(here)
+            here = below
     except BaseException:
         os.close(here)
         raise
     return here
 
 
-def _link_status(name: str, folder: int, error: OSError) -> os.stat_result:
-    """Return the status of a link that could not be opened as a folder; raise the error if it is no link."""
-    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-        raise error
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if not stat.S_ISLNK(status.st_mode):
-        raise error
-    return status
+def _target(name: str, folder: int | None, path: Path, error: OSError | None = None) -> Path:
+    """Return where an entry leads that is a link of this user or of root.
+
+    Args:
+        name: Name of the entry.
+        folder: Descriptor of its folder.
+        path: Path of its folder.
+        error: What is raised if the entry is no link, because it could not be opened.
+
+    Raises:
+        ForeignLinkError: The link is another user's.
+        OSError: The entry is no link.
+    """
+    if not hasattr(os, "O_PATH"):  # no Linux
+        _refuse_foreign(os.stat(name, dir_fd=folder, follow_symlinks=False), folder, path / name)
+        return Path(os.readlink(name, dir_fd=folder))
+    link = os.open(name, os.O_PATH | _NO_LINK, dir_fd=folder)  # it stays this link, whatever takes its place
+    try:
+        status = os.fstat(link)
+        if not stat.S_ISLNK(status.st_mode):
+            raise error or OSError(errno.EINVAL, os.strerror(errno.EINVAL), os.fspath(path / name))
+        _refuse_foreign(status, folder, path / name)
+        return Path(os.readlink("", dir_fd=link))
+    finally:
+        os.close(link)
 
 
-def _refuse_foreign(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != 0 and not is_own(status.st_uid, path.parent):
-        raise ForeignLinkError(
-            f"{path} is a link of the user {status.st_uid}, which is not followed. Ask that user to remove it, or use "
-            "a folder of your own."
-        )
+def _refuse_foreign(status: os.stat_result, folder: int | None, path: Path) -> None:
+    if status.st_uid == 0 or is_own(status.st_uid, path.parent):
+        return
+    if os.getuid() == 0 and folder is not None and os.fstat(folder).st_uid == status.st_uid:
+        return  # in a folder that was mounted into a container, and that root trusts
+    raise ForeignLinkError(
+        f"{path} is a link of the user {status.st_uid}, which is not followed. Use the path of the folder to which it "
+        "leads, or a folder of your own."
+    )

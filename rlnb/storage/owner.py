@@ -33,28 +33,40 @@ def others(path: Path) -> str:
     """
     if (owner := another_owner(path, path.parent)) is not None:
         return f"belongs to the user {owner}"
-    return f"can be written by {who}" if (who := writers(os.lstat(path))) else ""
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):  # which no one can write
+        return ""
+    return f"can be written by {who}" if (who := writers(status, path.parent)) else ""
 
 
 def is_own(owner: int, folder: Path) -> bool:
     """Return whether a user id is this user's, or the one to which a folder's share gives the files of this user."""
     if sys.platform == "win32":  # has no such users
         return True
-    return owner == os.getuid() or owner == _owner_here(folder)
+    if owner == os.getuid():
+        return True
+    private = _private_file(folder)
+    return private is not None and owner == private.st_uid
 
 
-def writers(status: os.stat_result) -> str:
+def writers(status: os.stat_result, folder: Path) -> str:
     """Return who may write a file or a folder, except its owner: "all users", "the group devs", or no one: "".
 
-    A group that has no other member than this user does not count. Linux makes one for each user.
+    The group of root does not count, nor does one that has no other member than this user: Linux makes one for each
+    user. Where a file system shows the same modes for all files, as many mounts of object storage do, they say nothing.
+
+    Args:
+        status: Status of the file or folder.
+        folder: A folder on the same file system.
     """
-    if sys.platform == "win32":
+    if sys.platform == "win32" or not status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
         return ""
-    if status.st_mode & stat.S_IWOTH:
-        return "all users"
-    if not status.st_mode & stat.S_IWGRP or _is_of_this_user(status.st_gid):
+    if not status.st_mode & stat.S_IWOTH and (status.st_gid == 0 or _is_of_this_user(status.st_gid)):
         return ""
-    return f"the group {_group_name(status.st_gid)}"
+    private = _private_file(folder)
+    if private is not None and private.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        return ""
+    return "all users" if status.st_mode & stat.S_IWOTH else f"the group {_group_name(status.st_gid)}"
 
 
 def replacers(folder: Path) -> str:
@@ -71,7 +83,17 @@ def replacers(folder: Path) -> str:
         return ""
     if os.getuid() != 0 and status.st_uid != 0 and not is_own(status.st_uid, folder):
         return f"its owner, the user {status.st_uid}"
-    return "" if status.st_mode & stat.S_ISVTX else writers(status)
+    return renamers(folder)
+
+
+def renamers(folder: Path) -> str:
+    """Return who, besides its owner and root, may rename or replace what other users have in a folder; "" is no one.
+
+    Raises:
+        OSError: The folder does not exist.
+    """
+    status = os.stat(folder)
+    return "" if status.st_mode & stat.S_ISVTX else writers(status, folder)
 
 
 def is_of_team(folder: Path) -> bool:
@@ -104,12 +126,13 @@ def _group_name(group: int) -> str:
         return str(group)
 
 
-def _owner_here(folder: Path) -> int:
+def _private_file(folder: Path) -> os.stat_result | None:
+    """Return the status of a new file that this user makes for itself in a folder; None if it cannot make one."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            return os.fstat(file.fileno()).st_uid
-    except OSError:  # not writable by this user
-        return os.getuid()
+            return os.fstat(file.fileno())
+    except OSError:
+        return None
 
 
 def printable(text: str, most: int = 500) -> str:

@@ -112,7 +112,7 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None
     try:
         files.make_folder(staging.parent)
         staging.mkdir(files.folder_mode(staging.parent))
-        files.make_entry(logs)
+        files.make_subfolder(logs)
         if manifest.task.source:
             _copy_source(manifest.task, Path(manifest.task.source), draft.source)
         for name, one in inputs.items():
@@ -137,7 +137,7 @@ def _copy_source(task: Task, module: Path, folder: Path) -> None:
     Raises:
         RlnbError: A file was edited since it was hashed.
     """
-    files.make_entry(folder)
+    files.make_subfolder(folder)
     for name in (module.name, *task.files):
         _copy(module.parent / name, folder / name)
     try:

@@ -15,8 +15,7 @@ import pytest
 
 import rlnb
 
-# pytest's importlib mode does not add these folders.
-sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
+# pytest's importlib mode does not add this folder.
 sys.path.insert(0, str(Path(__file__).parent))
 from fixtures import module_of, running
 

@@ -70,7 +70,7 @@ def test_an_agent_executes_no_command_of_another_user(shared: Path, home: Path) 
     (shared / "runs" / "r").chmod(0o777)
     job.chmod(0o777)
     printed = as_user(ANN, f"rlnb.node.__main__.main([{str(job)!r}])", shared)
-    assert f"belongs to the user {EVE}, so it is not executed" in printed
+    assert f"belongs to the user {EVE}, so the user {ANN} does not execute it" in printed
     assert not (home / "executed").exists()
 
 

@@ -57,6 +57,42 @@ def test_a_folder_of_another_user_makes_the_run_theirs(theirs: rlnb.Run) -> None
         refuse_another_users(theirs.record, trust=False)
 
 
+def test_records_that_vanish_meanwhile_leave_the_run_theirs(theirs: rlnb.Run) -> None:
+    """Its owner removes the manifest after it was read, so that its owner is not seen."""
+    run = rlnb.get_run(theirs.id)
+    assert run.manifest.library == "echo"
+    os.chown(run.path, OTHER_UID, OTHER_UID)
+    (run.path / "manifest.json").rename(run.path / "kept")
+    with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}"):
+        refuse_another_users(run.record, trust=False)
+
+
+def test_a_run_that_is_anothers_link_is_theirs(theirs: rlnb.Run) -> None:
+    """The link could lead elsewhere a moment later."""
+    os.chown(theirs.path / "manifest.json", 0, 0)
+    linked = theirs.path.with_name("linked")
+    linked.symlink_to(theirs.path)
+    record = rlnb.Run(linked).record
+    assert record.manifest.library == "echo"
+    refuse_another_users(record, trust=False)
+    os.chown(linked, OTHER_UID, OTHER_UID, follow_symlinks=False)
+    with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}"):
+        refuse_another_users(record, trust=False)
+
+
+@pytest.mark.parametrize("above", [".", ".."])
+def test_a_run_in_a_folder_that_others_can_rename_needs_trust(
+    theirs: rlnb.Run, above: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(theirs.path / "manifest.json", 0, 0)
+    folder = (theirs.path.parent / above).resolve()
+    folder.chmod(0o777)
+    with pytest.raises(rlnb.RunError, match=f"can be replaced by all users, who can rename what is in {folder}"):
+        theirs.resume(max_iterations=6)
+    monkeypatch.setattr(rlnb.options, "team", True)
+    theirs.resume(max_iterations=6).wait(WAIT_S)
+
+
 def test_the_message_shows_what_would_be_executed_in_plain_text(theirs: rlnb.Run) -> None:
     path = theirs.path / "manifest.json"
     manifest = json.loads(path.read_text())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -104,6 +105,28 @@ def test_nothing_leaves_the_queue_for_the_run_of_another_user(
     assert job.cancel.exists()
     assert calls.read_text() == ""
     assert f"{run.id} belongs to the user {OTHER_UID}, so only the request to cancel was written." in caplog.text
+
+
+@pytest.mark.parametrize("name", ["handle.json", "submitted.json"])
+def test_nothing_leaves_the_queue_for_a_record_that_others_can_write(lost: Lost, calls: Path, name: str) -> None:
+    run = lost(["17"])
+    (run.jobs[-1].folder.path / name).chmod(0o666)
+    run.cancel()
+    assert run.jobs[-1].folder.cancel.exists()
+    assert calls.read_text() == ""
+
+
+def test_an_id_that_is_none_keeps_no_other_job_in_the_queue(lost: Lost, calls: Path) -> None:
+    run = lost(["--user=ann"])
+    first = run.jobs[0].folder
+    second = JobDir(Path(shutil.copytree(first.path, first.path.with_name("1-train"))))
+    second.submitted.write_text(json.dumps({"queue": "slurm", "jobs": ["18"]}))
+    os.utime(second.submitted, (1.0, 1.0))
+    with pytest.raises(rlnb.RlnbError, match="'--user=ann' is not the id of a job of slurm"):
+        rlnb.get_run("run").cancel()
+    assert first.cancel.exists()
+    assert second.cancel.exists()
+    assert calls.read_text() == "scancel -- 18\n"
 
 
 @root_only

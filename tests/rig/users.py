@@ -14,6 +14,8 @@ import pytest
 
 ANN, EVE = 54_001, 54_002
 """User and group ids of two people who share a folder."""
+FOLDERS = ("runs", "tasks", "sweeps", "cards", "reports", "arrays", "simulators", "simulators/kernels")
+"""Folders that an administrator makes in a root for several users, as the documentation says."""
 _AS_USER = """
 import grp, importlib, os, pwd, sys
 import rlnb, rlnb.node.__main__
@@ -53,7 +55,7 @@ def shared_root() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rlnb-users-") as name:  # those of pytest can be entered by root alone
         Path(name).chmod(0o755)
         root = Path(name, "rlnb-runs")
-        for folder in (root, root / "runs", root / "tasks"):
+        for folder in (root, *(root / name for name in FOLDERS)):
             folder.mkdir()
             folder.chmod(0o1777)
         given(Path(name, "ann"), ANN)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-# pytest's importlib mode does not add this folder.
-sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
 from fixtures import module_of, running
 
 

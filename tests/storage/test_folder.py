@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from users import ANN, as_root, as_user, given, link, shared_root
+from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
+from rlnb.storage import files
+from rlnb.storage.folder import Folder, ForeignLinkError
 
 TEAM = 54_100
 
@@ -50,3 +52,32 @@ def test_a_group_may_write_only_in_a_teams_folder(shared: Path) -> None:
     as_user(ANN, make.format(name="b"), shared, groups=(TEAM,), umask=0o002)
     modes = [(shared / name).stat().st_mode & 0o777 for name in ("a", "a/x", "b", "b/x")]
     assert modes == [0o775, 0o775, 0o755, 0o755]
+
+
+def test_root_follows_the_links_of_a_folder_that_was_mounted_from_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    link(tmp_path / "link", tmp_path / "target")
+    with pytest.raises(ForeignLinkError, match=f"is a link of the user {EVE}, which is not followed"):
+        Folder(tmp_path / "link")
+    os.chown(tmp_path, EVE, EVE)
+    Folder(tmp_path / "link").close()
+
+
+def test_a_path_that_leads_nowhere_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    before = os.listdir("/proc/self/fd")
+    for name in ("missing", "file", "loop", "missing/below", "file/below"):
+        with pytest.raises(OSError, match=r"No such file|Not a directory|symbolic links"):
+            Folder(tmp_path / name)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_file_that_is_overwritten_keeps_its_mode_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"1")
+    (tmp_path / "film.mp4").chmod(0o600)
+    (tmp_path / "link.mp4").symlink_to("film.mp4")
+    files.make_file(tmp_path / "link.mp4")
+    assert (tmp_path / "link.mp4").is_symlink()
+    assert (tmp_path / "film.mp4").read_bytes() == b"1"
+    assert (tmp_path / "film.mp4").stat().st_mode & 0o777 == 0o600

@@ -6,10 +6,12 @@ import ctypes
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rlnb.storage.owner import another_owner, printable
+from rlnb.storage import owner
+from rlnb.storage.owner import another_owner, others, printable, renamers
 
 OTHER_UID = 65_534
 
@@ -40,6 +42,31 @@ def test_where_a_share_gives_all_files_to_one_user_none_is_foreign() -> None:
             assert another_owner(path, folder) is None
         finally:
             setfsuid(0)
+
+
+def test_where_all_files_have_the_same_mode_it_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(0o666)
+    assert (renamers(tmp_path), others(tmp_path / "file")) == ("all users", "can be written by all users")
+    temporary = tempfile.TemporaryFile
+
+    def mounted(**arguments: Any) -> Any:
+        """Make a file as a mount of object storage makes it, which has one mode for all files."""
+        file = temporary(**arguments)
+        os.fchmod(file.fileno(), 0o777)
+        return file
+
+    monkeypatch.setattr(owner.tempfile, "TemporaryFile", mounted)
+    assert (renamers(tmp_path), others(tmp_path / "file")) == ("", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to a group")
+@pytest.mark.parametrize(("group", "who"), [(0, ""), (54_100, "the group 54100")])
+def test_only_the_group_of_root_is_trusted(tmp_path: Path, group: int, who: str) -> None:
+    os.chown(tmp_path, 0, group)
+    tmp_path.chmod(0o775)
+    assert renamers(tmp_path) == who
 
 
 def test_a_text_of_another_user_stays_one_plain_line() -> None:
