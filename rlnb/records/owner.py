@@ -71,7 +71,7 @@ def _records(record: RunRecord, job: JobDir | None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _told(record: RunRecord) -> Iterator[None]:
-    """Pass over a record that does not exist: whoever has removed it has another one among the records."""
+    """Pass over a record that does not exist: the folder, which its owner has, is among the others."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

@@ -90,7 +90,7 @@ def make_subfolder(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file unless it exists, so that it has the right mode whoever then writes it.
+    """Make an empty file unless it exists, so that it has the right mode when another library writes it.
 
     Raises:
         RlnbError: A part of the path is a link that another user has made.

@@ -42,3 +42,12 @@ def test_the_launcher_there_has_its_own_problems(tmp_path: Path) -> None:
 def test_versions_are_those_of_rlnb_and_of_the_packages_of_its_plugins() -> None:
     assert versions()["rlnb"] == rlnb.__version__
     assert "rlnb-echo" in versions()
+
+
+def test_a_folder_that_others_can_replace_there_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    (problem,) = answer(Root(tmp_path), MANIFEST).data["problems"]  # type: ignore[misc, union-attr]
+    assert f"All users can replace what you make in {tmp_path}" in problem["what"]  # type: ignore[index, call-overload]
+    assert 'env={"RLNB_TEAM": "1"}' in problem["fix"]  # type: ignore[index, call-overload]
+    monkeypatch.setattr(rlnb.options, "team", True)
+    assert answer(Root(tmp_path), MANIFEST).data["problems"] == []
