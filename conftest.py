@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ os.environ["RLNB_COMPARE_PHYSICS"] = "0"
 # In images that forbid bytecode, each process of a test would compile the modules of Isaac Lab and torch again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+sys.path.append(str(Path(__file__).parent / "tests" / "rig"))  # pytest's importlib mode would not find users.py
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORIGINAL = os.environ.get(VARIABLE)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import getpass
 import os
 import posixpath
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import rlnb
 from rlnb import Manifest
 from rlnb.tracking import Row, follow, main, outcome
+from rlnb_mlflow import store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -38,27 +38,15 @@ def track(run: rlnb.Run) -> None:
     """Log the metrics of the run's newest job until stdin closes; then end the MLflow run with the job's outcome."""
     from mlflow import MlflowClient
 
-    with _alone(run):
-        client = MlflowClient(tracking_uri(run))
+    runs = run.path.parent
+    with store.alone(runs):
+        client = MlflowClient(store.tracking_uri(runs))
         mlflow_id, last_frames = _start(client, run)
     for rows in follow(run, after=last_frames):
         for batch in _batches(list(_metrics(rows, last_frames)), METRICS_PER_BATCH):
             client.log_batch(mlflow_id, metrics=batch)
         last_frames = max(last_frames, rows[-1].frames)
     _end(client, mlflow_id, run)
-
-
-@contextlib.contextmanager
-def _alone(run: rlnb.Run) -> Iterator[None]:
-    """Let no other tracker of these runs start meanwhile: two that create the tables of one new file destroy it."""
-    with open(run.path.parent / ".mlflow.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def tracking_uri(run: rlnb.Run) -> str:
-    """Return the user's tracking URI; without one, that of a file of SQLite in the folder of all runs."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{run.path.parent.resolve() / 'mlflow.db'}"
 
 
 def _start(client: MlflowClient, run: rlnb.Run) -> tuple[str, float]:
