@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import RlnbError
+from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
+from rlnb.storage.folder import Folder
+from rlnb.storage.owner import another_owner
 from rlnb.storage.serial import to_json
 
 if TYPE_CHECKING:
@@ -20,13 +25,36 @@ if TYPE_CHECKING:
 
 
 def storage(path: Path) -> optuna.storages.BaseStorage:
-    """Return Optuna's journal in a file. It is append-only, so it survives a kill and works on a shared file system."""
+    """Return Optuna's journal in a file. It is append-only, so it survives a kill and works on a shared file system.
+
+    Raises:
+        RlnbError: The file is a link of another user, or no regular file.
+    """
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    if not path.exists():
-        path.touch(files.file_mode(path.parent))
+    os.close(_opened(path, os.O_RDONLY))
     return JournalStorage(JournalFileBackend(str(path)))
+
+
+def refuse_anothers(path: Path, name: str) -> None:
+    """Refuse to drive a sweep of which another user has made a file, and so decides what it holds.
+
+    Args:
+        path: File of the journal.
+        name: Name of the sweep.
+
+    Raises:
+        RlnbError: The journal, or a lock of it, belongs to another user.
+    """
+    if options.team:
+        return
+    for file in (path, path.with_suffix(".lock"), path.with_name(f"{path.name}.lock")):  # the last one is Optuna's
+        with contextlib.suppress(FileNotFoundError):
+            if (owner := another_owner(file, file.parent)) is not None:
+                raise RlnbError(
+                    f"The sweep {name!r} is the user {owner}'s: {file} belongs to that user. Use another name."
+                )
 
 
 def hold(path: Path, name: str) -> IO[str]:
@@ -37,13 +65,27 @@ def hold(path: Path, name: str) -> IO[str]:
     """
     import fcntl  # Windows has none, and imports this module too
 
-    lock = open(os.open(path, os.O_WRONLY | os.O_CREAT, files.file_mode(path.parent)), "w")  # noqa: SIM115  held by the driver
+    lock = open(_opened(path, os.O_WRONLY), "w")  # noqa: SIM115  held by the driver
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         lock.close()
         raise RlnbError(f"Another kernel drives {name!r}. Read its trials with rlnb.get_sweep({name!r}).") from exc
     return lock
+
+
+def _opened(path: Path, access: int) -> int:
+    """Open a regular file, which is made if it does not exist, and return its descriptor."""
+    access |= getattr(os, "O_NONBLOCK", 0)  # a pipe would block
+    with Folder(path.parent) as folder:
+        try:
+            descriptor = folder.open(path.name, access)
+        except FileNotFoundError:
+            descriptor = folder.open(path.name, access | os.O_CREAT, files.file_mode(path.parent))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise RlnbError(f"{path} is not a regular file. Move it away.")
+    return descriptor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

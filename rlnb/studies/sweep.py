@@ -25,8 +25,9 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.installation import install_line
+from rlnb.storage.owner import another_owner
 from rlnb.storage.scalars import whole
-from rlnb.studies.journal import Subject, common, hold, storage
+from rlnb.studies.journal import Subject, common, hold, refuse_anothers, storage
 from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import Driver, Search, runs_of
@@ -72,7 +73,7 @@ class Sweep:
     @property
     def runs(self) -> Runs:
         """The runs of the sweep, one for each trial, newest first."""
-        runs = runs_of(self.name)
+        runs = runs_of(self.name, own=another_owner(self._path, self._path.parent) is None)
         return Runs([runs[number] for number in sorted(runs, reverse=True)])
 
     @property
@@ -284,7 +285,7 @@ def sweep(
 
     Raises:
         CheckError: An entry of the space is invalid, or a run would fail. It lists all problems; nothing was started.
-        RlnbError: Optuna is missing, or another kernel drives this sweep.
+        RlnbError: Optuna is missing, another kernel drives this sweep, or another user has one with this name.
     """
     try:
         import optuna  # noqa: F401
@@ -366,17 +367,20 @@ def _begin(
     """Open the journal of a sweep, and start its driver.
 
     Raises:
-        RlnbError: Another kernel drives the sweep, or the journal belongs to another search.
+        RlnbError: Another kernel drives the sweep, or the journal belongs to another search or another user.
     """
     import optuna
 
     files.make_folder(path.parent)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    refuse_anothers(path, name)
     lock = hold(path.with_suffix(".lock"), name)
     try:
+        kept = storage(path)
+        refuse_anothers(path, name)  # which may have been made since
         study = optuna.create_study(
             study_name=name,
-            storage=storage(path),
+            storage=kept,
             direction=subject.direction,
             pruner=pruner or optuna.pruners.MedianPruner(),
             load_if_exists=True,

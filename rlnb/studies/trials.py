@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from rlnb.errors import NotFiniteError, RlnbError
+from rlnb.records.owner import is_anothers
 from rlnb.run import find
 from rlnb.run.run import Run
 from rlnb.spec import ENDED
@@ -230,9 +231,15 @@ class Driver:
         return statistics.fmean(values[-max(1, round(TAIL * len(values))) :])
 
 
-def runs_of(sweep: str) -> dict[int, Run]:
-    """Return the runs of a sweep, archived ones included, by the trial number in their tags."""
+def runs_of(sweep: str, *, own: bool = True) -> dict[int, Run]:
+    """Return the runs of a sweep, archived ones included, by the trial number in their tags.
+
+    Args:
+        sweep: Name of the sweep.
+        own: Whether the sweep is this user's, so that a run of another user is no trial, whatever its tags.
+    """
     everything = (*find.runs(), *find.runs(archived=True))
-    mine = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
-    matches = ((re.fullmatch(r"trial:(\d+)", tag), run) for run in mine for tag in run.manifest.tags)
+    tagged = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
+    trials = [run for run in tagged if not own or not is_anothers(run.record)]
+    matches = ((re.fullmatch(r"trial:(\d+)", tag, re.ASCII), run) for run in trials for tag in run.manifest.tags)
     return {int(match.group(1)): run for match, run in matches if match}

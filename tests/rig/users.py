@@ -22,6 +22,7 @@ import rlnb, rlnb.node.__main__
 for name in ("records.notes", "storage.sharing", "run.pruning", "tasks.cell", "training.checks", "storage.folder"):
     importlib.import_module(f"rlnb.{name}")
 list(rlnb.runs())
+exec(sys.argv[5])
 uid = int(sys.argv[1])
 os.setgroups([int(group) for group in sys.argv[2].split(",") if group])
 os.setgid(uid)
@@ -33,17 +34,20 @@ exec(sys.argv[4])
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
-def as_user(uid: int, code: str, root: Path, *, groups: tuple[int, ...] = (), umask: int = 0o022) -> str:
+def as_user(
+    uid: int, code: str, root: Path, *, before: str = "", groups: tuple[int, ...] = (), umask: int = 0o022
+) -> str:
     """Execute code as a user, with rlnb's main modules imported, and return what it prints. Its errors are printed too.
 
     Args:
         uid: The user's id, also that of the user's own group.
         code: The code.
         root: The folder of runs.
+        before: Code that is executed before the process becomes the user, such as further imports.
         groups: Further groups of the user.
         umask: The user's umask.
     """
-    argv = [sys.executable, "-c", _AS_USER, str(uid), ",".join(map(str, groups)), f"{umask:o}", code]
+    argv = [sys.executable, "-c", _AS_USER, str(uid), ",".join(map(str, groups)), f"{umask:o}", code, before]
     env = {**os.environ, "RLNB_ROOT": str(root)}
     done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
