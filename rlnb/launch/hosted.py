@@ -21,6 +21,7 @@ from rlnb.records.layout import JobDir
 from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
+from rlnb.storage.folder import Folder
 from rlnb.storage.serial import from_json
 
 _MOST_PID = 2**31 - 1
@@ -34,12 +35,14 @@ class Hosts:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, argv: Sequence[str], log: Path) -> int:
-        """Start a detached host whose output is appended to a log; return the host's process id."""
+        """Start a detached host whose output is appended to a log, which is no link; return the host's process id."""
         if sys.platform != "linux":
             require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with open(os.open(log, flags, files.file_mode(log.parent)), "ab") as output:
+        with Folder(log.parent) as folder:
+            descriptor = folder.open(log.name, flags, files.file_mode(log.parent), links=0)
+        with open(descriptor, "ab") as output:
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,

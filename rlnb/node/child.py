@@ -29,7 +29,8 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
     The stdin of a worker is a pipe that only this process holds open. It reaches the worker through any wrapper, and
     tells it that this process is gone. The stdin of a script is empty.
     """
-    with open(log, "ab") as output:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with open(os.open(log, flags, 0o666), "ab") as output:
         return subprocess.Popen(
             command.argv,
             env=environment(command.argv, command.env),

@@ -228,7 +228,7 @@ def _away_from_kernel(log: Path) -> Iterator[int]:
     handlers = [signal.getsignal(number) for number in numbers]
     kept = [os.dup(descriptor) for descriptor in (0, 1, 2)]
     null = os.open(os.devnull, os.O_RDWR)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
     for descriptor, other in enumerate((null, output, output)):
         os.dup2(other, descriptor)
     try:

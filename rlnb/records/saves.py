@@ -32,7 +32,8 @@ def append(job: JobDir, save: Save) -> None:
     """Add a checkpoint to a job's record. A full disk, or a job whose folder was removed, does not end the training."""
     with contextlib.suppress(OSError):
         # One write to the end of the file: a training that is killed leaves at most one torn line.
-        descriptor = os.open(job.saves, os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.file_mode(job.path))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(job.saves, flags, files.file_mode(job.path))
         try:
             os.write(descriptor, (json.dumps(files.plain(save)) + "\n").encode())
         finally:

@@ -128,3 +128,17 @@ def test_a_host_on_another_machine_is_gone_once_it_is_silent(tmp_path: Path) -> 
 
 def test_a_job_with_a_damaged_handle_can_be_cancelled(tmp_path: Path) -> None:
     rlnb.LocalLauncher().cancel({"pid": -5}, tmp_path)
+
+
+def test_a_host_does_not_write_where_a_link_leads(tmp_path: Path) -> None:
+    job, home = tmp_path / "job", tmp_path / "home"
+    for folder in (job, home):
+        folder.mkdir()
+    (home / ".profile").write_text("mine")
+    for target in (".profile", "new"):
+        (job / Sleeper.log).unlink(missing_ok=True)
+        (job / Sleeper.log).symlink_to(home / target)
+        with pytest.raises(OSError, match="symbolic links"):
+            Sleeper().submit(None, job)
+    assert [path.name for path in home.iterdir()] == [".profile"]
+    assert (home / ".profile").read_text() == "mine"

@@ -95,6 +95,15 @@ def test_a_worker_that_closes_ends_its_agents(tmp_path: Path, monkeypatch: pytes
     assert not node.busy(worker)
 
 
+def test_an_agent_does_not_write_where_a_link_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker: Any = SimpleNamespace(nanny=None, plugins={node.Lifeline.name: node.Lifeline()})
+    monkeypatch.setattr(node, "get_worker", lambda: worker)
+    (tmp_path / "log").symlink_to(tmp_path / "new")
+    with pytest.raises(OSError, match="symbolic links"):
+        node.run_agent([sys.executable, "-c", "print()"], str(tmp_path / "log"), None)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_worker_without_a_lifeline_is_not_busy() -> None:
     worker: Any = SimpleNamespace(plugins={})
     assert not node.busy(worker)

@@ -203,7 +203,7 @@ def _standard_streams(log: Path) -> Iterator[int]:
     """
     kept = [os.dup(descriptor) for descriptor in (0, 1, 2)]
     null = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
 
     def use(*others: int) -> None:
         sys.stdout.flush()

@@ -100,7 +100,8 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
         argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
     worker = get_worker()
     env = environment(nanny=worker.nanny is not None)
-    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), "ab") as output:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with open(os.open(log, flags, 0o644), "ab") as output:
         agent = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=Path(log).parent, env=env
         )

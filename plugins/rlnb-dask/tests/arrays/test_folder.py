@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
+from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
 
@@ -77,6 +78,57 @@ def test_a_handle_names_only_a_folder_beside_the_runs(tmp_path: Path) -> None:
     for name in ("/etc", "..", "", "a\n", "--user=ann", f"{folder.path.name}x"):
         with pytest.raises(rlnb.RlnbError, match="is not the name of an array's folder"):
             ArrayFolder.of_handle({"array": name}, job)
+
+
+SUBMIT = """
+from pathlib import Path
+from rlnb_dask.arrays.folder import ArrayFolder
+try:
+    folder = ArrayFolder.create(Path.cwd())
+    folder.write_script("mine")
+    print(folder.path)
+    job = Path.cwd() / "runs" / "first" / "jobs" / "0-train"
+    assert ArrayFolder.of_handle({"array": f"/elsewhere{folder.path}"}, job) == folder
+except rlnb.RlnbError as exc:
+    print(exc)
+"""
+IMPORT = "import rlnb_dask.arrays.folder"
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["nothing", "folder", "open folder", "link"])
+def test_no_other_user_can_replace_a_script(kind: str) -> None:
+    """Also an honest user who was the first to make the folder stops nobody."""
+    with shared_root() as shared:
+        arrays, trap = shared / "arrays", shared.parent / "eve"
+        given(trap, EVE).chmod(0o777)
+        if kind == "link":
+            link(arrays, trap)
+        elif kind != "nothing":
+            given(arrays, EVE).chmod(0o777 if kind == "open folder" else 0o755)
+        path = Path(as_user(ANN, SUBMIT, shared, before=IMPORT).strip())
+        assert path.parent == shared / "runs" / f".arrays-{ANN}"
+        assert not arrays.exists() or not [*arrays.iterdir()]
+        assert (path / "element.sh").read_text() == "mine"
+        for folder in (path, path.parent):
+            assert (folder.stat().st_uid, folder.stat().st_mode & 0o022) == (ANN, 0)
+
+
+@as_root
+def test_an_administrator_can_make_the_folder_of_arrays_for_all() -> None:
+    with shared_root() as shared:
+        (shared / "arrays").mkdir()
+        (shared / "arrays").chmod(0o1777)
+        assert as_user(ANN, SUBMIT, shared, before=IMPORT).startswith(f"{shared}/arrays/2")
+
+
+@as_root
+def test_a_user_who_takes_the_place_of_anothers_arrays_gets_none() -> None:
+    with shared_root() as shared:
+        given(shared / "runs" / f".arrays-{ANN}", EVE).chmod(0o777)
+        printed = as_user(ANN, SUBMIT, shared, before=IMPORT)
+        assert f".arrays-{ANN} can be changed by others than you. Ask its owner" in printed
+        assert not [*(shared / "runs" / f".arrays-{ANN}").iterdir()]
 
 
 def test_an_empty_output_is_removed(tmp_path: Path) -> None:

@@ -1,13 +1,19 @@
-"""The folder of an array, ``<root>/arrays/<time>-<number>``: its request, the script of an element, and its output."""
+"""The folder of an array, ``<root>/arrays/<time>-<number>``: its request, the script of an element, and its output.
+
+The queue executes the script as this user. If others share the root, the folder is therefore in a folder of this user,
+``<root>/runs/.arrays-<user id>``, unless an administrator has made ``arrays`` for all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,16 +56,17 @@ class ArrayFolder:
 
         Args:
             root: Folder that holds rlnb's runs, on a file system that all nodes share.
+
+        Raises:
+            RlnbError: Another user has taken the place of this user's folder.
         """
-        arrays = root / "arrays"
-        arrays.mkdir(MODE, exist_ok=True)
-        path = arrays / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        path = _place(root) / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         path.mkdir(MODE)
         return cls(path)
 
     @classmethod
     def of_handle(cls, handle: Mapping[str, Any], job_dir: Path) -> ArrayFolder:
-        """Return the folder of a job's array, which is beside the folder of runs; the handle has its name alone to say.
+        """Return the folder of a job's array. The handle says its name, and in which of its two places it is.
 
         Args:
             handle: Handle of the job.
@@ -68,10 +75,11 @@ class ArrayFolder:
         Raises:
             RlnbError: The handle does not name the folder of an array.
         """
-        name = Path(str(handle["array"])).name
+        path, runs = Path(str(handle["array"])), job_dir.parents[2]
+        place, name = path.parent.name, path.name
         if not re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", name):
             raise RlnbError(f"{job_dir}: {name!r} is not the name of an array's folder. Move its handle.json away.")
-        return cls(job_dir.parents[3] / "arrays" / name)
+        return cls((runs / place if re.fullmatch(r"\.arrays-[0-9]+", place) else runs.parent / "arrays") / name)
 
     @property
     def script(self) -> Path:
@@ -141,9 +149,50 @@ class ArrayFolder:
     def _write(self, path: Path, text: str) -> None:
         """Write a file, which appears as a whole: other processes read it at any moment."""
         part = path.with_name(f".{path.name}.part")
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE), "w") as file:
             file.write(text)
         part.replace(path)
+
+
+def _place(root: Path) -> Path:
+    """Return the folder for new arrays in which no other user can replace one. It is made if it does not exist.
+
+    Raises:
+        RlnbError: Another user has taken the place.
+    """
+    arrays, own = root / "arrays", root / "runs" / f".arrays-{os.getuid()}"
+    with contextlib.suppress(FileExistsError, PermissionError):
+        if not _is_writable_by_others(root.stat()):
+            arrays.mkdir(MODE)
+    if _is_safe(arrays, root):
+        return arrays
+    with contextlib.suppress(FileExistsError):
+        own.mkdir(MODE)
+    if not _is_safe(own, root):
+        raise RlnbError(f"{own} can be changed by others than you. Ask its owner or an administrator to remove it.")
+    return own
+
+
+def _is_safe(folder: Path, root: Path) -> bool:
+    """Return whether this user or root has made a folder, and the link to it if its path is one.
+
+    If others can write to it, it has to be sticky.
+    """
+    try:
+        status, owners = folder.stat(), {folder.lstat().st_uid, folder.stat().st_uid}
+    except OSError:
+        return False
+    if not owners <= {0, os.getuid()}:
+        with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=root / "runs") as file:
+            owners.discard(os.fstat(file.fileno()).st_uid)  # a share may give all files to one user
+    sticky = bool(status.st_mode & stat.S_ISVTX)
+    return (
+        stat.S_ISDIR(status.st_mode) and owners <= {0, os.getuid()} and (sticky or not _is_writable_by_others(status))
+    )
+
+
+def _is_writable_by_others(status: os.stat_result) -> bool:
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _read(path: Path, owner: int) -> str | None:
