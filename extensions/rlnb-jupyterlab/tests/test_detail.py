@@ -56,8 +56,12 @@ def test_records_and_hidden_files_are_not_offered(root: Path) -> None:
     names = {str(path.relative_to(run.path)) for path in detail.files(run)}
     assert "manifest.json" in names
     assert not any(name.startswith((".", "jobs/")) for name in names)
-    assert all(detail.offered(run, run.path / name) for name in names)
-    assert not detail.offered(run, run.path / ".secret")
+    for name in names:
+        file = detail.open_offered(run, run.path / name)
+        assert file is not None
+        with file:
+            assert file.read() == (run.path / name).read_bytes()
+    assert detail.open_offered(run, run.path / ".secret") is None
 
 
 async def test_an_invalid_evaluation_is_shown_with_what_is_wrong(jp_fetch: Any, root: Path) -> None:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import rlnb
 from rlnb_jupyterlab.code import code_of
-from rlnb_jupyterlab.logs import lies_in
+from rlnb_jupyterlab.opening import opened
 from rlnb_jupyterlab.rows import MOST_ALERTS, Row, error, row, text
 
 MOST_FILES = 2000
@@ -131,11 +131,11 @@ def files(run: rlnb.Run) -> list[Path]:
     return paths[:MOST_FILES]
 
 
-def offered(run: rlnb.Run, path: Path) -> bool:
-    """Return whether a page may open a file, by the rules of :func:`files` but without the limit on their number."""
+def open_offered(run: rlnb.Run, path: Path) -> BinaryIO | None:
+    """Open a file for a page, by the rules of :func:`files` but without the limit on their number; else return None."""
     inside = path.relative_to(run.path).parts if path.is_relative_to(run.path) else ()
     hidden = any(part.startswith(".") for part in inside)
-    return bool(inside) and not hidden and inside[0] not in OURS and lies_in(path, run.path)
+    return opened(path, run.path) if inside and not hidden and inside[0] not in OURS else None
 
 
 def difference(runs: list[rlnb.Run]) -> Difference:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import mimetypes
 import re
-from pathlib import Path
+from pathlib import PurePath
+from typing import BinaryIO
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from rlnb_jupyterlab import detail
 from rlnb_jupyterlab.handler import Handler, Refused
+from rlnb_jupyterlab.opening import size_of
 
 PIECE = 1 << 20
 IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
@@ -28,12 +30,10 @@ class FileHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, key: str, path: str) -> None:
-        file_path = await self.aside(lambda: self._path(key, path))
-        size = (await self.aside(file_path.stat)).st_size
-        begin, end = self._range(size)
-        self._set_headers(file_path, end - begin)
-        rest = end - begin
-        with await self.aside(lambda: open(file_path, "rb")) as file:
+        with await self.aside(lambda: self._opened(key, path)) as file:
+            begin, end = self._range(size_of(file))
+            self._set_headers(PurePath(path), end - begin)
+            rest = end - begin
             file.seek(begin)
             while content := await self.aside(functools.partial(file.read, min(PIECE, rest))):
                 rest -= len(content)
@@ -41,13 +41,14 @@ class FileHandler(Handler):
                 await self.flush()
         self.finish()
 
-    def _path(self, key: str, path: str) -> Path:
+    def _opened(self, key: str, path: str) -> BinaryIO:
         run = self.run_of(key)
-        if not detail.offered(run, run.path / path):
+        file = detail.open_offered(run, run.path / path)
+        if file is None:
             raise Refused(404, "The run has no such file.")
-        return run.path / path
+        return file
 
-    def _set_headers(self, path: Path, length: int) -> None:
+    def _set_headers(self, path: PurePath, length: int) -> None:
         in_page = path.suffix.lower() in IN_PAGE
         kind = mimetypes.guess_type(path.name)[0] if in_page else None
         self.set_header("Content-Type", kind or "application/octet-stream")

@@ -18,6 +18,7 @@ from rlnb_jupyterlab.choices import FAILURES, Choices, LibraryChoice
 from rlnb_jupyterlab.files import FileHandler
 from rlnb_jupyterlab.handler import MOST_RUNS, Handler, Refused
 from rlnb_jupyterlab.open_pages import Link
+from rlnb_jupyterlab.opening import size_of
 from rlnb_jupyterlab.readers import Readers
 from rlnb_jupyterlab.stream import StreamHandler
 
@@ -149,11 +150,12 @@ class LogHandler(Handler):
             raise Refused(400, "offset is not a whole number.") from None
 
         def read() -> LogPiece:
-            path = logs.path_of(self.run_of(key), int(job), name)
-            if path is None:
+            file = logs.open_log(self.run_of(key), int(job), name)
+            if file is None:
                 raise Refused(404, "There is no such log.")
-            text, begin, end = logs.piece(path, offset)
-            return LogPiece(text=text, offset=begin, next=end, size=path.stat().st_size)
+            with file:
+                text, begin, end = logs.piece(file, offset)
+                return LogPiece(text=text, offset=begin, next=end, size=size_of(file))
 
         self.answer(await self.aside(read))
 
