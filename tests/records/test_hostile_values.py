@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,19 @@ MARKUP = "<script>alert(1)</script>"
 VALUES = (
     "--user=x",
     "-oProxyCommand=id",
-    "../../x",
+    "../../elsewhere",
     "$(id)",
-    "`id`;id",
-    "a\nb",
-    "a\0b",
+    "`id`;reboot",
+    "x\ny",
+    "x\0--user=x",
     MARKUP,
     "<img src=x onerror=alert(1)>",
     "\x1b]0;x\x07\x1b[31m",
-    -1,
+    "17_[--user=x]",
+    -7919,
     2**70,
 )
+OF_END = ("result.json", "cause.json")
 PROGRAMS = (
     "scancel",
     "squeue",
@@ -54,7 +57,16 @@ PROGRAMS = (
 MARKS = re.compile("<script>alert|<img src=x", re.IGNORECASE)
 
 
-def records(launcher: str) -> dict[str, dict[str, Any]]:
+HANDLES: dict[str, dict[str, str]] = {
+    "local": {},
+    "slurm": {},
+    "slurm, job in the queue": {"slurm_job": "17"},
+    "slurm, array": {"array": "/x/arrays/20260101-000000-abcd"},
+}
+"""What handles of jobs hold beside their host, by launcher and kind of job."""
+
+
+def records(kind: str) -> dict[str, dict[str, Any]]:
     """Return the records of a lost run by their paths below its folder, with a value in every field."""
     manifest = Manifest(
         run_id="run",
@@ -62,7 +74,7 @@ def records(launcher: str) -> dict[str, dict[str, Any]]:
         task=rlnb.Task(id="Echo"),
         library="echo",
         resources=rlnb.Resources(),
-        launcher=launcher,
+        launcher=kind.partition(",")[0],
         tags=("mine",),
     )
     started = Started(
@@ -74,7 +86,7 @@ def records(launcher: str) -> dict[str, dict[str, Any]]:
         "manifest.json": to_json(manifest),
         f"{job}job.json": to_json(Job(kind="train")),
         f"{job}command.json": to_json(Command(argv=("python",))),
-        f"{job}handle.json": {**handle, "slurm_job": "17", "array": "/x/arrays/20260101-000000-abcd"},
+        f"{job}handle.json": {**handle, **HANDLES[kind]},
         f"{job}submitted.json": to_json(Submission(queue="slurm", jobs=("17",), dashboard=1)),
         f"{job}started.json": to_json(started),
         f"{job}result.json": to_json(Result(outcome="failed", error="no", ended="2026-01-01T00:00:00+00:00")),
@@ -141,28 +153,99 @@ USES: tuple[Callable[[rlnb.Run], object], ...] = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["slurm", "local"])
-def test_a_value_of_a_record_is_neither_an_argument_nor_markup(root: Path, calls: Path, launcher: str) -> None:
-    """One field of each record has a value at a time: of the manifest in one run, of the other records in another."""
-    kept = records(launcher)
-    turns = {name: list(fields(record)) for name, record in kept.items()}
-    for number in range(max(map(len, turns.values()))):
-        value = VALUES[number % len(VALUES)]
-        odd = {name: put(kept[name], paths[number % len(paths)], value) for name, paths in turns.items()}
-        ended = ("result.json", "cause.json") if number % 2 else ()
-        write(root / "runs" / "first", {**kept, "manifest.json": odd["manifest.json"]}, without=ended)
-        write(root / "runs" / "second", {**odd, "manifest.json": kept["manifest.json"]}, without=ended)
-        for name in ("first", "second"):
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """One field of one record, with one value."""
+
+    record: str
+    field: tuple[str, ...]
+    value: object
+    ended: bool
+    """Whether the run has a result. A run without one asks its queue, and can be cancelled."""
+
+
+def turns(kind: str) -> list[Turn]:
+    """Return each field of each record with each value. Runs with a result matter for their pages alone."""
+    return [
+        Turn(name, path, value, ended)
+        for name, record in records(kind).items()
+        for path in fields(record)
+        for value in VALUES
+        for ended in (False, True)
+        if not ended or MARKS.search(str(value)) or name.endswith(OF_END)
+        if ended or not name.endswith(OF_END)
+    ]
+
+
+def take(turn: Turn, run_dir: Path, kept: Mapping[str, Mapping[str, Any]]) -> None:
+    """Use a run with a hostile value in every way, and check its page."""
+    odd = {**kept, turn.record: put(dict(kept[turn.record]), turn.field, turn.value)}
+    write(run_dir, odd, without=() if turn.ended else OF_END)
+    with contextlib.suppress(rlnb.RlnbError):
+        run = rlnb.get_run(str(run_dir))
+        for function in USES:
             with contextlib.suppress(rlnb.RlnbError):
-                run = rlnb.get_run(str(root / "runs" / name))
-                for function in USES:
-                    with contextlib.suppress(rlnb.RlnbError):
-                        text = str(function(run)) if function in PAGES else function(run)
-                        assert function not in PAGES or MARKS.search(str(text)) is None, (number, name)
-        assert MARKS.search(rlnb.runs()._repr_html_()) is None, number
-    arguments = calls.read_bytes().decode().split("\0")
-    assert [text for text in VALUES if isinstance(text, str) and text in arguments] == []
+                shown = function(run)
+                assert function not in PAGES or MARKS.search(str(shown)) is None, turn
+    assert MARKS.search(rlnb.runs()._repr_html_()) is None, turn
+
+
+def reached(calls: Path) -> list[str]:
+    """Return the hostile values that are anywhere in the arguments of a program, and forget these arguments."""
+    arguments = calls.read_bytes().decode(errors="replace")
+    calls.write_text("")
+    return [text for text in map(str, VALUES) if text in arguments]
+
+
+@pytest.fixture
+def run_dir(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a run, in memory if possible: it is written and removed a thousand times."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else root) as folder:
+        monkeypatch.setattr(rlnb.options, "root", Path(folder))
+        yield Path(folder, "runs", "first")
+
+
+def names_a_job(turn: Turn) -> bool:
+    """Return whether a field is one from which a launcher makes the commands of its queue."""
+    return not turn.ended and (turn.record.endswith("submitted.json") or turn.field[0] in ("slurm_job", "array"))
+
+
+def in_array(run_dir: Path, number: str) -> None:
+    """Write the array of a job, with the id that the queue gave it."""
+    folder = run_dir.parents[1] / "arrays" / Path(HANDLES["slurm, array"]["array"]).name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "1.jobs").write_text(f"{run_dir}/jobs/0-train\n")
+    (folder / "1.id").write_text(number)
+
+
+@pytest.mark.parametrize(
+    "kind", ["slurm", "slurm, array", pytest.param("slurm, job in the queue", marks=pytest.mark.slow)]
+)
+def test_what_names_a_job_of_a_queue_is_no_other_argument(run_dir: Path, calls: Path, kind: str) -> None:
+    kept = records(kind)
+    unchanged = Turn("jobs/0-train/submitted.json", ("jobs",), "17", ended=False)
+    in_array(run_dir, "17")
+    take(unchanged, run_dir, kept)
+    assert "\x0017\0" in calls.read_text(), "the queue gets the id of a job"
+    for turn in filter(names_a_job, turns(kind)):
+        take(turn, run_dir, kept)
+        assert reached(calls) == [], turn
+    for value in map(str, VALUES) if "array" in kind else ():
+        in_array(run_dir, value)
+        take(unchanged, run_dir, kept)
+        assert reached(calls) == [], value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["slurm", "local"])
+def test_a_value_of_a_record_is_neither_an_argument_nor_markup(run_dir: Path, calls: Path, kind: str) -> None:
+    """What is recorded of a training is read alike with every launcher."""
+    kept = records(kind)
+    for turn in turns(kind):
+        if kind == "slurm" or not turn.record.endswith(("manifest.json", "started.json", "result.json")):
+            take(turn, run_dir, kept)
+            assert reached(calls) == [], turn
 
 
 def test_the_records_of_this_test_have_every_field_of_theirs() -> None:
