@@ -27,20 +27,23 @@ class Video:
     """Path of the file."""
 
     def still(self) -> Image.Image | None:
-        """Return the frame in the middle; None if PyAV is not installed or the video cannot be read."""
+        """Return the frame in the middle; None if PyAV is not installed or the video cannot be read.
+
+        A file of another format, such as a playlist, is not read: it could name other files.
+        """
         try:
             import av
         except ImportError:
             return None
         still = None
         try:
-            with av.open(str(self.path)) as film:
+            with files.open_regular(self.path) as file, av.open(file, format="mp4") as film:
                 middle = film.streams.video[0].frames // 2
                 for number, frame in enumerate(film.decode(video=0)):
                     still = frame if number <= middle else still
                     if number >= middle:
                         break
-        except (OSError, av.FFmpegError):
+        except (OSError, RlnbError, av.FFmpegError):
             return None
         return still.to_image() if still is not None else None
 
@@ -50,10 +53,26 @@ class Video:
     def _repr_html_(self) -> str:
         import html
 
-        if self.path.stat().st_size > INLINE_BYTES:
+        try:
+            content = read(self.path, INLINE_BYTES)
+        except (OSError, RlnbError) as exc:  # of another user, in whose run there may be anything
+            return f"<p>{html.escape(str(exc))}</p>"
+        if content is None:
             return f"<p>{html.escape(str(self))}: too large to be shown inline.</p>"
-        data = base64.b64encode(self.path.read_bytes()).decode()
+        data = base64.b64encode(content).decode()
         return f'<video controls loop muted autoplay src="data:video/mp4;base64,{data}"></video>'
+
+
+def read(path: Path, most_bytes: int) -> bytes | None:
+    """Return the content of a video; None if it is larger than a number of bytes.
+
+    Raises:
+        RlnbError: The path is not a regular file, or leads through a link that another user has made.
+        OSError: The file does not exist, or cannot be read.
+    """
+    with files.open_regular(path) as file:
+        content = file.read(most_bytes + 1)
+    return content if len(content) <= most_bytes else None
 
 
 class Mp4:

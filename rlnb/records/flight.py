@@ -65,17 +65,17 @@ class Flight:
         Each has the shape (steps, envs, values), with the envs in :attr:`envs`. States are those before the step,
         everything else is of the step.
         """
-        import numpy as np
-
-        with np.load(Path(self.folder) / VALUES, allow_pickle=False) as archive:
-            return dict(archive)
+        return self._loaded(VALUES)
 
     @property
     def replay(self) -> dict[str, np.ndarray]:
         """The values from which the steps are repeated, which are a snapshot of the env, actions and random numbers."""
+        return self._loaded(REPLAY)
+
+    def _loaded(self, name: str) -> dict[str, np.ndarray]:
         import numpy as np
 
-        with np.load(Path(self.folder) / REPLAY, allow_pickle=False) as archive:
+        with files.open_regular(Path(self.folder) / name) as file, np.load(file, allow_pickle=False) as archive:
             return dict(archive)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rlnb.curves import figure
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import duration, table
+from rlnb.display.video import read
 from rlnb.errors import RlnbError
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
@@ -187,20 +188,28 @@ def films(runs: Sequence[RunFacts]) -> str:
             caption = f"{film.path} ({origin})"
             picture = film.still() if weight < PICTURES_BYTES else None
             still = _palette(picture) if picture is not None else b""
-            size = film.path.stat().st_size if still else 0
-            if still and weight + size + len(still) <= PICTURES_BYTES:
-                weight += size + len(still)
-                figures.append(_film(film, still, caption))
+            content = _content(film, PICTURES_BYTES - weight - len(still)) if still else None
+            if content is not None:
+                weight += len(content) + len(still)
+                figures.append(_film(content, still, caption))
             else:
                 weight += len(still)
                 figures.append(_image(still, caption) if still else f"<p>{html.escape(caption)}</p>")
     return "".join(figures) or "<p>None: <code>run.play()</code></p>"
 
 
-def _film(film: Video, still: bytes, caption: str) -> str:
+def _content(film: Video, most_bytes: int) -> bytes | None:
+    """Return the content of a film; None if it is larger, or cannot be read."""
+    try:
+        return read(film.path, most_bytes) if most_bytes > 0 else None
+    except (OSError, RlnbError):
+        return None
+
+
+def _film(content: bytes, still: bytes, caption: str) -> str:
     """Return a film that plays in a browser, with a still for print."""
     caption, poster = html.escape(caption), base64.b64encode(still).decode()
-    data = base64.b64encode(film.path.read_bytes()).decode()
+    data = base64.b64encode(content).decode()
     return (
         f"<figure><video controls loop muted autoplay poster='data:image/png;base64,{poster}' "
         f"src='data:video/mp4;base64,{data}'></video><figcaption>{caption}</figcaption></figure>"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from users import as_root, given, link
 
 from rlnb.display import video
 from rlnb.display.video import Mp4, Video
+from rlnb.reports import sections
 
 GREYS = (0, 120, 240)
 
@@ -51,6 +54,30 @@ def test_its_still_is_the_picture_in_its_middle(film: Video) -> None:
 def test_a_file_that_is_not_a_video_has_no_still(tmp_path: Path) -> None:
     (tmp_path / "odd.mp4").write_bytes(b"no film")
     assert Video(tmp_path / "odd.mp4").still() is None
+
+
+@as_root
+def test_anothers_link_instead_of_a_video_is_not_read(film: Video) -> None:
+    path = film.path.with_name("linked.mp4")
+    link(path, film.path)
+    video = Video(path)
+    assert video.still() is None
+    assert "linked.mp4 is a link of the user" in video._repr_html_()
+    assert sections._content(video, 1 << 30) is None
+    given(path, 0)
+    assert video.still() is not None, "a link of this user is followed"
+    assert sections._content(video, 1 << 30) == film.path.read_bytes()
+
+
+def test_a_pipe_or_a_playlist_is_no_video(film: Video) -> None:
+    """A playlist names other files, such as videos of this user, whose pictures would be shown."""
+    playlist, pipe = film.path.with_name("list.mp4"), film.path.with_name("pipe.mp4")
+    film.path.rename(film.path.with_name("film.mp4"))
+    playlist.write_text("ffconcat version 1.0\nfile film.mp4\n")
+    os.mkfifo(pipe)
+    assert Video(playlist).still() is None
+    assert Video(pipe).still() is None
+    assert "is not a regular file" in Video(pipe)._repr_html_()
 
 
 def test_a_video_without_pictures_leaves_no_file(tmp_path: Path) -> None:
