@@ -38,11 +38,11 @@ def queue_folder() -> Path:
     usual = Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}"
     faults: list[str] = []
     for base in [Path(given)] if given else [usual, cache]:
-        if not (fault := _fault(base, follow=bool(given))):
+        folders = (base, base / "tickets", base / "slots")
+        found = (_fault(folder, follow=bool(given) and folder is base) for folder in folders)
+        if not (fault := next(filter(None, found), "")):
             if faults:
                 warn_once(f"{faults[0]} The queue of this machine is in {base} instead.")
-            for folder in (base / "tickets", base / "slots"):
-                folder.mkdir(mode=0o700, exist_ok=True)
             return base
         faults.append(fault)
     raise RlnbError(f"{' '.join(faults)} Set RLNB_QUEUE to a folder of your own.")

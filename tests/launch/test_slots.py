@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from users import as_root, link
 
 from rlnb import RlnbError
 from rlnb.launch import slots as queue_slots
@@ -278,6 +279,16 @@ def test_a_queue_folder_of_another_user_is_refused(queue: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@as_root
+@pytest.mark.parametrize("name", ["tickets", "slots"])
+def test_a_link_of_another_user_in_the_queue_folder_is_not_followed(queue: Path, tmp_path: Path, name: str) -> None:
+    """Others could make one before the folder was private."""
+    queue.mkdir(exist_ok=True)
+    link(queue / name, tmp_path)
+    with pytest.raises(RlnbError, match=f"{name} belongs to another user"):
+        queue_folder()
+
+
 def test_a_link_of_another_user_in_place_of_the_queue_folder_is_not_followed(queue: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()

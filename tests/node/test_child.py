@@ -38,6 +38,13 @@ def test_a_command_gets_its_environment_and_folder_and_logs_both_outputs(tmp_pat
     assert log.read_text() == f"earlier\nb {tmp_path}\nan error\n"
 
 
+def test_a_log_that_is_a_link_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        spawn(python("print()"), tmp_path / "log")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_the_stdin_of_a_command_is_empty(tmp_path: Path) -> None:
     assert spawn(python("import sys; sys.exit(len(sys.stdin.read()))"), tmp_path / "log").wait(WAIT_S) == 0
 
