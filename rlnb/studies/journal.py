@@ -57,6 +57,14 @@ def refuse_anothers(path: Path, name: str) -> None:
                 )
 
 
+def is_own(path: Path) -> bool:
+    """Return whether a journal is this user's, or is gone."""
+    try:
+        return another_owner(path, path.parent) is None
+    except OSError:
+        return True
+
+
 def hold(path: Path, name: str) -> IO[str]:
     """Take and return the lock of a sweep, which only one kernel may drive.
 

@@ -25,9 +25,8 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.installation import install_line
-from rlnb.storage.owner import another_owner
 from rlnb.storage.scalars import whole
-from rlnb.studies.journal import Subject, common, hold, refuse_anothers, storage
+from rlnb.studies.journal import Subject, common, hold, is_own, refuse_anothers, storage
 from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import Driver, Search, runs_of
@@ -73,7 +72,7 @@ class Sweep:
     @property
     def runs(self) -> Runs:
         """The runs of the sweep, one for each trial, newest first."""
-        runs = runs_of(self.name, own=another_owner(self._path, self._path.parent) is None)
+        runs = runs_of(self.name, own=is_own(self._path))
         return Runs([runs[number] for number in sorted(runs, reverse=True)])
 
     @property
@@ -198,6 +197,7 @@ class Sweep:
 
         The dashboard serves its pages at the root of a server only, so a Jupyter server cannot proxy them.
         """
+        storage(self._path)  # an error for a link of another user
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
         argv = [sys.executable, "-m", "rlnb.display.own_user", "optuna_dashboard._cli", "--host", "127.0.0.1"]

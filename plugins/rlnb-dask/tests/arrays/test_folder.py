@@ -98,7 +98,7 @@ IMPORT = "import rlnb_dask.arrays.folder"
 @as_root
 @pytest.mark.parametrize("kind", ["nothing", "folder", "open folder", "link"])
 def test_no_other_user_can_replace_a_script(kind: str) -> None:
-    """Also an honest user who was the first to make the folder stops nobody."""
+    """An honest user who was the first to make the folder does not stop others either."""
     with shared_root() as shared:
         arrays, trap = shared / "arrays", shared.parent / "eve"
         given(trap, EVE).chmod(0o777)
