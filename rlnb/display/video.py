@@ -37,7 +37,7 @@ class Video:
             return None
         still = None
         try:
-            with files.open_regular(self.path) as file, av.open(file, format="mp4") as film:
+            with files.open_regular(self.path) as file, av.open(file, "r", format="mp4") as film:
                 middle = film.streams.video[0].frames // 2
                 for number, frame in enumerate(film.decode(video=0)):
                     still = frame if number <= middle else still
