@@ -20,8 +20,6 @@ import pytest
 import rlnb
 from rlnb.nvidia import cuda, gpus
 
-# The rig; pytest's importlib mode does not add this folder.
-sys.path.insert(0, str(Path(__file__).parent / "rig"))
 
 STARTERS = ("node", "launch", "training", "tests")
 """Folders whose tests start runs on every Python. The tests of other folders need runs only to read or select them."""
