@@ -20,7 +20,6 @@ import pytest
 import rlnb
 from rlnb.nvidia import cuda, gpus
 
-
 STARTERS = ("node", "launch", "training", "tests")
 """Folders whose tests start runs on every Python. The tests of other folders need runs only to read or select them."""
 
