@@ -168,7 +168,7 @@ def test_an_unsuitable_input_is_a_problem(root: Path, tmp_path: Path, distils: N
 def test_a_policy_of_another_user_needs_trust(root: Path, distils: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its task is imported in the worker."""
     teacher(root)
-    monkeypatch.setattr(owner, "_reason", lambda record: "belongs to the user 1234")
+    monkeypatch.setattr(owner, "decided_by", lambda record: "belongs to the user 1234")
     (text,) = (problem.what for problem in plan_of("student", inputs={"teacher": "a-teacher"}).problems)
     assert "belongs to the user 1234" in text
     assert "module: " in text
