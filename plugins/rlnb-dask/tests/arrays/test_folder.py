@@ -101,6 +101,7 @@ def test_no_other_user_can_replace_a_script(kind: str) -> None:
     """An honest user who was the first to make the folder does not stop others either."""
     with shared_root() as shared:
         arrays, trap = shared / "arrays", shared.parent / "eve"
+        arrays.rmdir()
         given(trap, EVE).chmod(0o777)
         if kind == "link":
             link(arrays, trap)
@@ -117,14 +118,13 @@ def test_no_other_user_can_replace_a_script(kind: str) -> None:
 @as_root
 def test_an_administrator_can_make_the_folder_of_arrays_for_all() -> None:
     with shared_root() as shared:
-        (shared / "arrays").mkdir()
-        (shared / "arrays").chmod(0o1777)
         assert as_user(ANN, SUBMIT, shared, before=IMPORT).startswith(f"{shared}/arrays/2")
 
 
 @as_root
 def test_a_user_who_takes_the_place_of_anothers_arrays_gets_none() -> None:
     with shared_root() as shared:
+        (shared / "arrays").rmdir()
         given(shared / "runs" / f".arrays-{ANN}", EVE).chmod(0o777)
         printed = as_user(ANN, SUBMIT, shared, before=IMPORT)
         assert f".arrays-{ANN} can be changed by others than you. Ask its owner" in printed
