@@ -83,8 +83,6 @@ for use, name in CASES:
 def shared(root, monkeypatch):
     with shared_root() as folder:
         monkeypatch.setattr(rlnb.options, "root", folder)
-        (folder / "sweeps").mkdir()
-        (folder / "sweeps").chmod(0o1777)
         yield folder
 
 
