@@ -93,6 +93,7 @@ def used(user, shared, *cases):
 
 
 @as_root
+@pytest.mark.slow  # imports Optuna for each of two users
 def test_a_sweep_goes_nowhere_through_a_file_or_a_link_of_another_user(shared):
     home, theirs = shared.parent / "ann", {}
     (home / "notes").write_text("mine")
