@@ -16,13 +16,12 @@ from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
-from rlnb.records.owner import another_users
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.refusals import refusals_of
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord, fix_of
 from rlnb.records.trained import trained_task
-from rlnb.records.withdrawal import withdraw
+from rlnb.records.withdrawal import end
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
@@ -363,11 +362,11 @@ class RunFacts:
         first, if its library can. Does not stop a job in the living simulator: interrupt the cell that waits for that
         job instead.
 
-        Args:
-            save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
-
         Of a run of another user, only the request is written, where that is possible: its records name the entries of
         the queue, and could name any job of this user.
+
+        Args:
+            save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
 
         Raises:
             RlnbError: ``save_s`` is not a number of seconds, the records of the job are malformed, or its queue does
@@ -378,33 +377,8 @@ class RunFacts:
             raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
         jobs = [job for job in self.jobs if job.folder.command.exists()]
         jobs = [job for job in jobs if job.state() not in ENDED or job.goes_on() or job.may_wait()]
-        for job in jobs:
-            self._ask_to_end(job, save_s)
-        faults = []
-        for job in jobs:
-            try:
-                withdraw(self._record, job)
-            except RlnbError as exc:  # it keeps no other job in the queue
-                faults.append(exc)
-        if len(faults) > 1:
-            raise RlnbError("\n".join(map(str, faults)))
-        for fault in faults:
-            raise fault
+        end(self._record, jobs, save_s)
         return self
-
-    def _ask_to_end(self, job: JobRecord, save_s: float) -> None:
-        """Write the request to cancel a job.
-
-        Raises:
-            RunError: The run belongs to another user, and the request cannot be written.
-        """
-        try:
-            files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
-        except OSError as exc:
-            if (owner := another_users(self._record, job.folder)) is None:
-                raise
-            fix = "Ask that user to cancel it."
-            raise RunError(f"{self.id} belongs to the user {owner}, who alone can cancel it. {fix}") from exc
 
 
 def tags_of(record: RunRecord) -> Tags:

@@ -1,14 +1,57 @@
-"""Take a cancelled job out of the queue of its launcher, for which the records of other users never decide."""
+"""End jobs of a run: ask them to, and take them out of their queue, for which records of other users never decide."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from rlnb import plugins
-from rlnb.records.owner import decided_by
+from rlnb.errors import RlnbError, RunError
+from rlnb.records.owner import another_users, decided_by
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.storage import files
 
 logger = logging.getLogger(__name__)
+
+
+def end(record: RunRecord, jobs: Sequence[JobRecord], save_s: float) -> None:
+    """Ask jobs of a run to end, and take those that wait, or whose host is gone, out of their launcher's queue.
+
+    Args:
+        record: The run.
+        jobs: The jobs.
+        save_s: Seconds after which a training is ended even if it has not saved.
+
+    Raises:
+        RlnbError: A record is malformed, the launcher is not installed, or its queue does not answer. Every job was
+            asked, and each other job is out of the queue.
+        RunError: The run belongs to another user, and the request cannot be written.
+    """
+    for job in jobs:
+        _ask(record, job, save_s)
+    faults = []
+    for job in jobs:
+        try:
+            withdraw(record, job)
+        except RlnbError as exc:
+            faults.append(str(exc))
+    if faults:
+        raise RlnbError("\n".join(faults))
+
+
+def _ask(record: RunRecord, job: JobRecord, save_s: float) -> None:
+    """Write the request to cancel a job.
+
+    Raises:
+        RunError: The run belongs to another user, and the request cannot be written.
+    """
+    try:
+        files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
+    except OSError as exc:
+        if (owner := another_users(record, job.folder)) is None:
+            raise
+        fix = "Ask that user to cancel it."
+        raise RunError(f"{record.id} belongs to the user {owner}, who alone can cancel it. {fix}") from exc
 
 
 def withdraw(record: RunRecord, job: JobRecord) -> None:
