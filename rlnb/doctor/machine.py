@@ -95,7 +95,8 @@ def check_folder(root: Path) -> list[Finding]:
     if options.team and folder.level == "ok":
         folder = ok("run folder", f"{folder.text}, of a team: what its members put there may be executed")
     shared = [fault("run folder", problem.what, problem.fix) for problem in sharing.problems_of(root)]
-    return [folder, *shared, check_disk(free_bytes / 2**20)]
+    unsafe = folder.level == "ok" and shared
+    return [*(shared if unsafe else [folder, *shared]), check_disk(free_bytes / 2**20)]
 
 
 def check_disk(free_mib: float) -> Finding:

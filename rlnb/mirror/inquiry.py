@@ -51,9 +51,8 @@ def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         yield Problem(what=f"the folder {root.path} cannot be written.", fix=fix)
     for problem in sharing.problems_of(root.path):
-        yield Problem(
-            what=problem.what, fix=f'{fix} Or else env={{"RLNB_TEAM": "1"}} trusts everybody who can write there.'
-        )
+        team = 'To trust everybody who can write there instead: env={"RLNB_TEAM": "1"}.'
+        yield Problem(what=problem.what, fix=f"{fix} {team}")
     assets = manifest.asset_root
     if assets and "://" not in assets and not Path(assets).expanduser().is_dir():
         yield Problem(what=f"asset_root={assets!r} is not a folder.", fix="Use a folder of that machine, or None.")

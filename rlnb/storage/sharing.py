@@ -15,7 +15,7 @@ from rlnb.storage.owner import renamers, replacers
 EXECUTED = ("runs", "tasks")
 """Folders of a root from which trainings, evaluations and previews execute what this user has put there."""
 _OWN = "rlnb.options.root, or RLNB_ROOT"
-_TEAM = "rlnb.options.team = True, or RLNB_TEAM=1, trusts everybody who can write there"
+_TEAM = "To trust everybody who can write there instead: rlnb.options.team = True, or RLNB_TEAM=1."
 
 
 def problems_of(root: Path, names: tuple[str, ...] = EXECUTED) -> Iterator[Problem]:
@@ -76,8 +76,8 @@ def _fix(folder: Path, root: Path) -> str:
     owner = os.stat(folder).st_uid
     if owner == os.getuid():
         command = "chmod go-w" if folder in root.absolute().parents else "chmod -R go-w"
-        return f"In a shell: {command} {shlex.quote(str(folder))}. Or else {_TEAM}."
+        return f"In a shell: {command} {shlex.quote(str(folder))}. {_TEAM}"
     if owner == 0:
         sticky = f"chmod +t {shlex.quote(str(folder))}"
-        return f"Ask an administrator for {sticky}, or use a folder of yours: {_OWN}. Or else {_TEAM}."
-    return f"Use a folder of yours: {_OWN}. Or else {_TEAM}."
+        return f"Ask an administrator for {sticky}, or use a folder of yours: {_OWN}. {_TEAM}"
+    return f"Use a folder of yours: {_OWN}. {_TEAM}"

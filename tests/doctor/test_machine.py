@@ -44,6 +44,13 @@ def test_checking_the_run_folder_leaves_no_file_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_run_folder_that_others_can_replace_is_no_good_one(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    finding, _ = machine.check_folder(tmp_path)
+    assert finding.level == "fault"
+    assert f"chmod -R go-w {tmp_path}" in finding.fix
+
+
 def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()

@@ -80,7 +80,7 @@ def test_the_advice_leads_to_a_start(shared: Path) -> None:
     for folder in (root, given(root / "runs", ANN)):
         folder.chmod(0o777)
     checked, *_ = as_user(ANN, THREE, root).strip().splitlines()
-    commands = re.findall(r"In a shell: (chmod [^ ]+ [^ ]+ [^ ]+)\. Or", checked)
+    commands = re.findall(r"In a shell: (chmod [^ ]+ [^ ]+ [^ ]+)\. To", checked)
     assert len(commands) == 2
     for command in commands:
         subprocess.run(command, shell=True, check=True, user=ANN)
