@@ -20,7 +20,9 @@ from rlnb import hookspecs
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
 
-IMPORT_BOUND_S = 0.03
+IMPORT_BOUND = 0.7
+"""Share of the CPU time of ``import asyncio``, which is 40 ms on a fast machine. A bound in seconds says as much about
+the machine as about rlnb."""
 FRESH_PROCESSES = 5
 
 SIMULATOR = {"torch", "isaaclab", "isaaclab_tasks", "isaaclab_rl", "isaaclab_newton", "isaaclab_assets", "warp", "pxr"}
@@ -183,18 +185,25 @@ def test_a_plugin_imports_only_public_names(path: Path) -> None:
     assert not private, f"{path.relative_to(REPO)} uses private names of rlnb: {private}"
 
 
-def test_importing_rlnb_is_quick_and_loads_nothing_heavy() -> None:
+def import_s(module: str) -> tuple[float, list[str]]:
+    """Return the CPU seconds of an import in a fresh process, and the heavy packages that it loads."""
     code = (
-        "import time; begun = time.process_time(); import rlnb; seconds = time.process_time() - begun\n"
+        f"import time; begun = time.process_time(); import {module}; seconds = time.process_time() - begun\n"
         f"import sys; print(seconds, *sorted({NEVER_AFTER_IMPORT} & set(sys.modules)))"
     )
-    seconds = []
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, *heavy = done.stdout.split()
+    return float(seconds), heavy
+
+
+def test_importing_rlnb_is_quick_and_loads_nothing_heavy() -> None:
+    ours, reference = [], []
     for _ in range(FRESH_PROCESSES):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        first, *loaded = done.stdout.split()
-        assert not loaded
-        seconds.append(float(first))
-    assert min(seconds) < IMPORT_BOUND_S  # the others are those of a busy machine
+        seconds, heavy = import_s("rlnb")
+        assert not heavy
+        ours.append(seconds)
+        reference.append(import_s("asyncio")[0])
+    assert min(ours) < IMPORT_BOUND * min(reference)  # the others are those of a busy machine
 
 
 def test_listing_libraries_and_tasks_loads_nothing_heavy() -> None:
