@@ -49,10 +49,12 @@ ERRORS = {
 def card(request, exchange):
     if request.task.id == "endless":
         print("an endless loop", flush=True)
+        exchange.tell(TaskCard(task="endless", num_envs=1))
         while True:
             pass
     if request.task.id == "blocked":
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        exchange.tell(TaskCard(task="blocked", num_envs=1))
         time.sleep(600)
     if request.task.id in ERRORS:
         raise ERRORS[request.task.id]
@@ -195,11 +197,16 @@ def python_interrupts() -> Iterator[None]:
 
 def interrupted(worker: SimulatorProcess, task: str) -> float:
     """Interrupt a request as a notebook does; return the seconds until the cell ends."""
-    threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
-    begin_s = time.monotonic()
+    begun_s = []
+
+    def interrupt_soon(_: TaskCard) -> None:
+        """Interrupt the wait for the rest of an answer, now that the worker is at work."""
+        begun_s.append(time.monotonic())
+        threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+
     with pytest.raises(KeyboardInterrupt):
-        worker.request(requests.Card(task=rlnb.Task(id=task)))
-    return time.monotonic() - begin_s - 1.0
+        worker.request(requests.Card(task=rlnb.Task(id=task)), meanwhile=interrupt_soon)
+    return time.monotonic() - begun_s[0] - 0.2
 
 
 @pytest.mark.usefixtures("python_interrupts")
