@@ -58,6 +58,7 @@ def run_job(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
+    files.restrict_umask()
     adopt_orphans()
     if argv[:1] == ["--beside"]:
         return keep_beside(argv[1:])

@@ -87,6 +87,7 @@ def _lend(
     with _away_from_kernel(job.log()) as kernel:
         earlier_log.seek(0, os.SEEK_END)
         command = from_json(Command, files.read_own_json(job.command))
+        files.restrict_umask(job.path)
         agent = Agent(job, command, earlier_log=earlier_log, deadline=handover.deadline, revocable=handover.hosted)
         status = agent.run(start)
         # Without a result, such as on a full disk, the end of this process is what shows the end of the job.

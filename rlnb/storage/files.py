@@ -39,9 +39,11 @@ def restrict_umask(folder: Path | None = None) -> None:
 
     Args:
         folder: A folder in which the process works. If it is a team's, the members of its group keep the access. None
-            if that is not known yet: they keep it for now.
+            if that is not known yet: they keep it for now, unless all users have it.
     """
-    os.umask(os.umask(0o022) | (0o002 if folder is None else _taken(folder)))
+    umask = os.umask(0o022)
+    of_all = 0 if umask & stat.S_IWOTH else 0o022
+    os.umask(umask | (of_all if folder is None else _taken(folder)))
 
 
 def file_mode(folder: Path) -> int:

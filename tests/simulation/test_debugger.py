@@ -90,7 +90,7 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
         debugger.break_at(1000)
     stop = debugger.break_at(line).step()
     assert isinstance(stop, rlnb.Stop)
-    assert stop.place == f"{rlnb.task('Puck').source}, line {line}, in _get_rewards"
+    assert stop.place.endswith(f"/puck.py, line {line}, in _get_rewards")
     assert stop["height.shape[0]"] == str(NUM_ENVS)
     assert "reward" not in stop.variables
     assert "step" in "".join(stop.stack)
