@@ -18,7 +18,7 @@ from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.restarts import GIVEN_BACK
+from rlnb.records.restarts import never_trained
 from rlnb.records.saves import Save, saves_of
 from rlnb.spec import ENDED, Manifest, State
 from rlnb.storage import files
@@ -97,13 +97,13 @@ class _Timeline:
 
     @property
     def interrupted(self) -> bool:
-        return self.state in ENDED and self.state != "completed" and not self._gave_back
+        return self.state in ENDED and self.state != "completed" and not self._never_trained
 
     @property
-    def _gave_back(self) -> bool:
-        """Whether the job gave its nodes back, because the other nodes did not come in time."""
+    def _never_trained(self) -> bool:
+        """Whether the job gave its nodes back, because others did not come in time, or a node could not start it."""
         result = None if self.state == "lost" else self.job.result
-        return result is not None and bool(result.values.get(GIVEN_BACK))
+        return result is not None and never_trained(result)
 
 
 def account_of(record: RunRecord) -> Account | None:

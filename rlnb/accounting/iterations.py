@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rlnb.metrics.events import EventReader
-from rlnb.metrics.series import Span
+from rlnb.metrics.series import Span, ends_of
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Iterations:
         import numpy as np
 
         reader = EventReader(self._record.folder.logs, without=SYSTEM)
-        reader.end_at({path: size for span in reversed(self._spans) for path, size in span.logged.items()})
+        reader.end_at(ends_of(self._spans))
         reader.refresh()
         columns = map(reader.written, reader.tags)
         longest = max(columns, key=len, default=None)

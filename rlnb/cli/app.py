@@ -13,6 +13,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Mode, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
+from rlnb.cli.containers import containers_app
 from rlnb.cli.goodput import goodput
 from rlnb.cli.plugins import plugins_app
 from rlnb.cli.runs import runs_app
@@ -27,6 +28,7 @@ app = typer.Typer(
     help="Reinforcement learning of robots with NVIDIA Isaac Lab.",
 )
 app.add_typer(assets_app, name="assets")
+app.add_typer(containers_app, name="containers")
 app.add_typer(plugins_app, name="plugins")
 app.add_typer(runs_app, name="runs")
 

@@ -48,7 +48,7 @@ def build(
     from rlnb.settings import options
     from rlnb.storage.serial import from_json
 
-    argv = [*interpreter(python or options.python), "-m", "rlnb.worker", "assets-build"]
+    argv = [*interpreter(python or options.python), "-P", "-m", "rlnb.worker", "assets-build"]
     argv += [*([str(destination.absolute())] if destination else [])]
     argv += [*(["--robots"] if robots else []), *(["--force"] if force else [])]
     with status("Building the asset packs"):

@@ -108,8 +108,9 @@ class Row:
     @classmethod
     def of(cls, run: Run) -> Row:
         """Return the row of a run."""
-        iteration, total = run.progress
-        metrics, state = run.metrics, run.state
+        state = run.state
+        metrics = run.record.newest(state)
+        (iteration, total), names = run.progress_by(metrics), {*metrics.names}
         return cls(
             id=run.id,
             task=run.task,
@@ -117,8 +118,8 @@ class Row:
             state=state,
             reason=run.record.reason_of(state),
             iteration=f"{iteration}/{total}" if total else "",
-            reward=metrics.last("reward") if "reward" in metrics.names else None,
-            success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
+            reward=metrics.last("reward") if "reward" in names else None,
+            success_rate=metrics.last("success_rate") if "success_rate" in names else None,
             created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
             tags=list(run.tags),
             path=str(run.path),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import math
 import os
@@ -24,9 +25,12 @@ from rlnb.spec import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 FAILED = 2
 """Exit status of every ``RlnbError``; 1 is the exit status of a check that fails."""
+LONG = 200
+"""Rows from which on a table is long."""
 PIPE_COLUMNS = 160
 """Width of tables, in characters, in a pipe or a file."""
 
@@ -104,7 +108,11 @@ def safe(text: object) -> str:
     """Return text from elsewhere, escaped so that it contains no rich markup and no control sequences."""
     from rich.markup import escape
 
-    return escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text)))
+    return escape(_printable(text))
+
+
+def _printable(text: object) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text))
 
 
 def say(text: str, *, stderr: bool = False) -> None:
@@ -134,16 +142,50 @@ def _finite(data: Any) -> Any:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", markup: bool = False) -> None:
     """Print a table. The first column is never truncated, because the user types it into the next command."""
+    screen = console()
+    if len(rows) > LONG and not markup:
+        texts = [[_printable(cell(item)) for item in row] for row in rows]
+        if (widths := _widths(header, texts, screen.width)) is not None:
+            return _print_long(screen, header, texts, widths, title)
+    text: Callable[[Any], str] = str if markup else lambda item: safe(cell(item))
+    grid = _grid(header, title)
+    for row in rows:
+        grid.add_row(*map(text, row))
+    screen.print(grid)
+
+
+def _grid(header: Sequence[str], title: str, widths: Sequence[int | None] = ()) -> Table:
     from rich import box
     from rich.table import Table
 
-    text: Callable[[Any], str] = str if markup else lambda item: safe(cell(item))
     grid = Table(box=box.SIMPLE, title=safe(title) or None, title_justify="left", show_header=any(header))
-    for number, name in enumerate(header):
-        grid.add_column(name, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        grid.add_row(*map(text, row))
-    console().print(grid)
+    for number, (name, width) in enumerate(itertools.zip_longest(header, widths)):
+        grid.add_column(name, no_wrap=number == 0, overflow="fold", min_width=width)
+    return grid
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> list[int] | None:
+    """Return the width of each column; None if the rows do not fit into lines of ``most`` characters."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+    fits = 4 + sum(widths) + 3 * (len(widths) - 1) <= most
+    return widths if fits and not any("\n" in text for row in rows for text in row) else None
+
+
+def _print_long(
+    screen: Console, header: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], title: str
+) -> None:
+    """Print a table as rich does. Of thousands of rows, each of which fits into a line, rich takes seconds."""
+    from rich.cells import set_cell_size
+
+    grid = _grid(header, title, widths)
+    grid.add_row(*(safe(text) for text in rows[0]))
+    with screen.capture() as captured:
+        screen.print(grid)
+    *head, _, foot = captured.get().splitlines(keepends=True)
+    lines = ("   ".join(map(set_cell_size, row, widths)) for row in rows)
+    screen.file.write("".join([*head, *(f"  {line}  \n" for line in lines), foot]))
 
 
 def assigned(pairs: Mapping[str, Json]) -> str:

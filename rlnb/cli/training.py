@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
     from rlnb.run.run import Run
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit statuses after Ctrl-C and after SIGTERM, as a shell has them."""
 Where = Annotated[
     str | None, typer.Option("--launcher", help="Launcher, such as slurm; this machine by default. See rlnb launchers.")
 ]
@@ -198,6 +201,25 @@ def rerun(
     _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
 
 
+class _Terminated(KeyboardInterrupt):
+    """Raised by SIGTERM."""
+
+
+@contextlib.contextmanager
+def _terminable(local: bool) -> Iterator[None]:
+    """Raise an error on SIGTERM, if the run is on this machine. The first command of a container takes it with it."""
+
+    def terminate(*_: object) -> None:
+        raise _Terminated
+
+    former = signal.signal(signal.SIGTERM, terminate) if local else None
+    try:
+        yield
+    finally:
+        if local:
+            signal.signal(signal.SIGTERM, former)
+
+
 def _wait_or_detach(run: Run, wait: bool) -> None:
     if not wait:
         screen.say(run.id)
@@ -205,7 +227,13 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
     hint = f"The run continues. Next: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
     screen.say(f"{run.id} started in {run.path}", stderr=True)
     try:
+        with _terminable(run.manifest.launcher == "local"):
+            run.wait()
+    except _Terminated:
+        run.cancel()
         run.wait()
+        screen.say(f"SIGTERM cancelled {run.id}. To continue it: rlnb resume {run.id}", stderr=True)
+        raise typer.Exit(TERMINATED) from None
     except KeyboardInterrupt:
         screen.say(f"No longer waiting for {run.id}. {hint}", stderr=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -68,12 +68,12 @@ class Launcher(Protocol):
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Json]:
         """Start a job and return the handle by which it is found again.
 
-        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, in such a way that the agent outlives this
-        process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation, walltime
-        and result. The command begins with ``manifest.python``, or with the interpreter of this process; on another
-        machine it has to be an interpreter of that machine. The agent adds ``command.env`` to its own
+        The launcher starts the job's agent, ``python -P -m rlnb.node JOB_DIR``, in such a way that the agent outlives
+        this process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation,
+        walltime and result. The command begins with ``manifest.python``, or with the interpreter of this process; on
+        another machine it has to be an interpreter of that machine. The agent adds ``command.env`` to its own
         environment, which :data:`RUN_VARIABLES` describes, for the command that it runs. If ``command.nodes``
-        is more than one, the launcher starts one agent on each node: ``python -m rlnb.node JOB_DIR --node K
+        is more than one, the launcher starts one agent on each node: ``python -P -m rlnb.node JOB_DIR --node K
         --master HOST:PORT``, with a free port of the first node.
 
         Args:

@@ -13,6 +13,7 @@ from pathlib import Path
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.launch.command import interpreter
 from rlnb.nvidia import cuda
+from rlnb.nvidia.gpus import EXECUTE
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, ISAACLAB_MAJOR, __version__, belongs_to, untested
@@ -81,7 +82,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
     # passed as text: that interpreter may lack rlnb
     source, driver = (path.read_text(encoding="utf-8") for path in (PROBE, Path(cuda.__file__)))
     try:
-        facts = cuda.read(_output([*argv, "-c", source, driver], timeout_s))
+        facts = cuda.read(_output([*argv, "-c", EXECUTE, source, driver], timeout_s))
     except subprocess.TimeoutExpired:
         return Worker(command=command, error=f"no answer in {timeout_s:g} s")
     except subprocess.CalledProcessError as exc:

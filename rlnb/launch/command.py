@@ -10,12 +10,22 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.records.layout import RunDir
+from rlnb.settings import options
 from rlnb.spec import Command, JobKind, Manifest, Resources
 
 WORKER = "rlnb.worker"
 """Module that the worker's Python runs."""
 TORCHRUN = "torch.distributed.run"
 """Module that starts the ranks of one node."""
+NODE = "rlnb.node"
+"""Module of the node agent."""
+SAFE_PATH, BY_RLNB = "PYTHONSAFEPATH", "rlnb"
+"""Variable, and rlnb's value of it, by which interpreters do not search the working folder for modules, as with ``-P``.
+
+It reaches those that a wrapper or torchrun starts. The worker removes it, so that no further process inherits it.
+"""
+TEAM = "RLNB_TEAM"
+"""Variable that sets ``rlnb.options.team``."""
 
 
 def interpreter(python: str | None) -> tuple[str, ...]:
@@ -48,11 +58,13 @@ def worker_command(
     worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
     ranks = manifest.resources if kind == "train" else Resources()
     alone = ranks.nodes == ranks.nproc_per_node == 1
-    argv = (*python, *worker) if alone else (*python, *torchrun(ranks), *worker)
+    # A script's Python may be too old for -P. Its working folder is the run's own, and it needs the folder beside it.
+    safe = () if manifest.script else ("-P",)
+    argv = (*python, *safe, *worker) if alone else (*python, *safe, *torchrun(ranks), *worker)
     threads = ranks.threads or (threads if kind == "train" and alone else None)
     return Command(
         argv=argv,
-        env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
+        env={**own_env(), **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
         # A script writes to its working directory, so that is the run's logs folder.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
@@ -65,12 +77,22 @@ def worker_command(
     )
 
 
+def own_env() -> dict[str, str]:
+    """Return the variables that every worker has: output that is written at once, and whether a team is trusted."""
+    return {"PYTHONUNBUFFERED": "1", **({TEAM: "1"} if options.team else {})}
+
+
 def runs_worker(argv: Sequence[str]) -> bool:
     """Return whether a command starts a worker (``-m rlnb.worker``), by itself or inside a wrapper such as a container.
 
     A user's training script is not a worker.
     """
     return ("-m", WORKER) in itertools.pairwise(argv)
+
+
+def runs_rlnb(argv: Sequence[str]) -> bool:
+    """Return whether a command starts a worker or an agent, by itself or inside a wrapper."""
+    return runs_worker(argv) or ("-m", NODE) in itertools.pairwise(argv)
 
 
 def runs_one_worker(argv: Sequence[str]) -> bool:

@@ -19,9 +19,8 @@ from rlnb import plugins
 from rlnb.errors import RlnbError, require_linux
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json, Manifest
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
-from rlnb.storage.folder import Folder
 from rlnb.storage.serial import from_json
 
 _MOST_PID = 2**31 - 1
@@ -39,10 +38,7 @@ class Hosts:
         if sys.platform != "linux":
             require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with Folder(log.parent) as folder:
-            descriptor = folder.open(log.name, flags, files.file_mode(log.parent), links=0)
-        with open(descriptor, "ab") as output:
+        with entries.open_to_add(log) as output:
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -174,7 +170,20 @@ class HostedLauncher:
                 heartbeat decides.
             job_dir: Folder of the job.
         """
-        return age_s(JobDir(job_dir).host_alive) < SILENT_AFTER_S if alive is None else alive
+        return self.host_silence_s(job_dir) < SILENT_AFTER_S if alive is None else alive
+
+    def host_silence_s(self, job_dir: Path) -> float:
+        """Return the seconds since the last heartbeat of a job's host; infinity before its first."""
+        return age_s(JobDir(job_dir).host_alive)
+
+    def in_queue(self, job_dir: Path, ids: Sequence[str]) -> bool | None:
+        """Return whether a job is still in the cluster's queue; None if that is unknown.
+
+        Args:
+            job_dir: Folder of the job.
+            ids: Ids that the queue gave the job.
+        """
+        return None
 
     def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
         """Take a job whose host is gone out of the cluster's queue. A launcher without a queue has nothing to do.

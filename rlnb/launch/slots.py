@@ -10,15 +10,15 @@ import contextlib
 import os
 import socket
 import stat
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from rlnb.errors import RlnbError
 from rlnb.storage.files import make_folder, warn_once
+from rlnb.storage.temporary import shared_folder
 
 TELL_S = 1.0
 """Seconds between two looks at the runs that a waiting run has to wait for."""
@@ -34,10 +34,8 @@ def queue_folder() -> Path:
         RlnbError: ``RLNB_QUEUE`` is a folder of another user, or there is no folder for the queue.
     """
     given = os.environ.get("RLNB_QUEUE")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlnb" / f"queue-{socket.gethostname()}"
-    usual = Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}"
     faults: list[str] = []
-    for base in [Path(given)] if given else [usual, cache]:
+    for base in [Path(given)] if given else _usual_folders():
         folders = (base, base / "tickets", base / "slots")
         found = (_fault(folder, follow=bool(given) and folder is base) for folder in folders)
         if not (fault := next(filter(None, found), "")):
@@ -45,7 +43,16 @@ def queue_folder() -> Path:
                 warn_once(f"{faults[0]} The queue of this machine is in {base} instead.")
             return base
         faults.append(fault)
-    raise RlnbError(f"{' '.join(faults)} Set RLNB_QUEUE to a folder of your own.")
+    raise RlnbError(" ".join([*faults, "Set RLNB_QUEUE to a folder of your own."]))
+
+
+def _usual_folders() -> Iterator[Path]:
+    """Yield this user's folder among the temporary files, and the one in the cache, if there are any."""
+    with contextlib.suppress(OSError):  # no folder for temporary files can be written
+        yield shared_folder() / f"rlnb-{os.getuid()}"
+    with contextlib.suppress(RuntimeError):  # a user without a home, as in containers
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        yield cache / "rlnb" / f"queue-{socket.gethostname()}"
 
 
 def _fault(folder: Path, *, follow: bool) -> str:

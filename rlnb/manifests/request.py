@@ -88,7 +88,7 @@ class Request:
     def argv(self) -> Sequence[str]:
         """Command of every node."""
         program = self.python or ("python" if "image" in USES[self.form] else sys.executable)
-        return [program, "-m", "rlnb.pods", str(self.path)]
+        return [program, "-P", "-m", "rlnb.pods", str(self.path)]
 
     @property
     def root(self) -> str:

@@ -31,10 +31,8 @@ class Column:
     @classmethod
     def of(cls, arrays: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Column:
         """Return a column of steps, wall times and values, each of shape (n,)."""
-        column, (steps, times, values) = cls(), arrays
-        column._steps.frombytes(steps.astype("int64").tobytes())
-        column._times.frombytes(times.astype("float64").tobytes())
-        column._values.frombytes(values.astype("float64").tobytes())
+        column = cls()
+        column.append_arrays(*arrays)
         return column
 
     def append(self, step: int, time: float, value: float) -> None:
@@ -42,6 +40,12 @@ class Column:
         self._steps.append(step)
         self._times.append(time)
         self._values.append(value)
+
+    def append_arrays(self, steps: np.ndarray, times: np.ndarray, values: np.ndarray) -> None:
+        """Append steps, wall times and values, each of shape (n,)."""
+        self._steps.frombytes(steps.astype("int64").tobytes())
+        self._times.frombytes(times.astype("float64").tobytes())
+        self._values.frombytes(values.astype("float64").tobytes())
 
     def extend(self, other: Column, start: int = 0) -> None:
         """Append the scalars of another column from an index on."""

@@ -23,6 +23,7 @@ from rlnb.errors import RlnbError
 from rlnb.metrics import folders
 from rlnb.metrics.columns import Column, Columns
 from rlnb.metrics.repeats import Repeats
+from rlnb.metrics.rows import Rows
 from rlnb.metrics.values import kind_of, number_of, tag_of
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
@@ -48,6 +49,9 @@ class _File:
     begun: float = 0.0
     """Wall time of the first record, in seconds since the epoch."""
     repeats: Repeats = field(default_factory=Repeats)
+    rows: Rows = field(default_factory=Rows)
+    unreadable: bool = False
+    """Whether the last attempt to open or read it failed."""
     scalars: Columns = field(default_factory=lambda: defaultdict(Column))
     tail: Columns = field(default_factory=lambda: defaultdict(Column))
     """Scalars that were read ahead from the end of the file."""
@@ -73,6 +77,9 @@ class EventReader:
         revision: Number of times that points which were there before have changed, or that a name has.
     """
 
+    _column: type[Column] = Column
+    """Class of the columns."""
+
     def __init__(self, folder: Path, *, without: str = "", by_time: bool = False) -> None:
         """Create a reader; nothing is read until :meth:`refresh`.
 
@@ -85,6 +92,8 @@ class EventReader:
         self._files: dict[Path, _File] = {}
         self._drawn: dict[str, dict[str, bool]] = {}
         self._ends: Mapping[Path, int] = {}
+        self._named: list[tuple[Path, int, bool]] = []
+        """:meth:`_state` when the curves were last named and updated."""
         self.curves: dict[str, folders.Curve] = {}
         self.behind = self.revision = 0
 
@@ -100,6 +109,7 @@ class EventReader:
             self._files.clear()
             self._drawn.clear()
             self.curves.clear()
+            self._named = []
             self.revision += 1
         return too_far
 
@@ -110,18 +120,33 @@ class EventReader:
             limit_s: Approximate time limit in seconds. The next call reads the rest, but the newest scalars are read
                 ahead at once, so that a curve of millions of points shows its current value (:meth:`ahead`).
         """
-        deadline, count, self.behind = time.monotonic() + limit_s, 0, 0
+        count = self._read_files(time.monotonic() + limit_s)
+        if (state := self._state()) != self._named or any(file.tail for file in self._files.values()):
+            self._named = state
+            self._name()
+            changed = [curve.update() for curve in self.curves.values()]
+            self.revision += any(changed)
+        return count
+
+    def _read_files(self, deadline: float) -> int:
+        """Read the newly appended records of all files; return the number of new scalars."""
+        count = self.behind = 0
         for path in sorted(self._paths(), key=_age):
             file = self._files.get(path)
             if file is None:
                 folder = _folder_of(path, self._folder)
-                file = self._files[path] = _File(folder=folder, drawn=self._drawn.setdefault(folder, {}))
+                file = self._files[path] = _File(
+                    folder=folder,
+                    drawn=self._drawn.setdefault(folder, {}),
+                    scalars=defaultdict(self._column),
+                )
             if not file.damaged:
                 count += self._read(path, file, deadline)
-        self._name()
-        changed = [curve.update() for curve in self.curves.values()]
-        self.revision += any(changed)
         return count
+
+    def _state(self) -> list[tuple[Path, int, bool]]:
+        """Return what the curves depend on, since those of 100,000 tags take long to look through."""
+        return [(path, file.offset, path in self._ends) for path, file in self._files.items()]
 
     @property
     def scalars(self) -> dict[str, Column]:
@@ -143,6 +168,11 @@ class EventReader:
         for file in self.curves[name].files:
             column.extend(file.scalars.get(self.curves[name].tag, Column()))
         return column
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file was read to its end, and none is damaged."""
+        return not self.behind and not any(file.damaged or file.unreadable for file in self._files.values())
 
     @property
     def others(self) -> dict[str, int]:
@@ -174,7 +204,7 @@ class EventReader:
         return (path for path in paths if self._without is None or self._without not in path.parents)
 
     def _read(self, path: Path, file: _File, deadline: float) -> int:
-        count = 0
+        count, file.unreadable = 0, False
         try:
             with files.open_regular(path) as opened:
                 size = opened.seek(0, 2)
@@ -191,6 +221,7 @@ class EventReader:
             file.damaged = True
             files.warn_once(str(exc))
         except OSError as exc:
+            file.unreadable = True
             files.warn_once(f"{path} cannot be read: {exc.strerror or exc}. Make it readable, or move it away.")
         except Exception as exc:  # protobuf's DecodeError has no public base class
             file.damaged = True
@@ -257,15 +288,37 @@ def thinned(path: Path, most: int) -> tuple[Columns, int]:
 
 def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
     """Append the scalars of complete records to columns, and move the file's offset past them."""
-    count, start = 0, file.offset
-    for payload, end in _records(data, at_end=at_end):
-        if (scalar := file.repeats.read(payload)) is not None:
-            into[scalar[0]].append(*scalar[1:])
-            count += 1
-        else:
+    start, rows, more = file.offset, file.rows, True
+    rows.begin()
+    total, place = rows.read(data, 0, into)
+    while more:
+        file.offset = start + place
+        if place and not at_end and len(data) - place < rows.size:
+            break  # the next chunk begins with a row
+        count, place, more = _parse_singly(data, place, into, file, at_end=at_end)
+        total += count
+    return total
+
+
+def _parse_singly(data: bytes, begin: int, into: Columns, file: _File, *, at_end: bool) -> tuple[int, int, bool]:
+    """Append the scalars of the records from a place on, until rows follow, whose scalars are appended too.
+
+    Returns:
+        Number of scalars, the place behind them, and whether there were rows. Without rows, no complete record is left.
+    """
+    start, count, end = file.offset - begin, 0, begin
+    for payload, end in _records(data, begin, at_end=at_end):
+        if (scalar := file.repeats.read(payload)) is None:
             count += _parse_payload(payload, into, file)
+            file.rows.begin()
+        else:
+            into[scalar[0]].append(*scalar[1:])
+            more, place = file.rows.after(data, scalar[0], len(payload), end, into)
+            count += 1 + more
+            if more:
+                return count, place, True
         file.offset = start + end
-    return count
+    return count, end, False
 
 
 def _parse_payload(payload: bytes, into: Columns, file: _File) -> int:
@@ -293,9 +346,9 @@ def _parse_event(event: Any, payload: bytes, into: Columns, file: _File) -> int:
     return count
 
 
-def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
-    """Yield the payload of each complete record and the offset of its end."""
-    offset, size = 0, len(data)
+def _records(data: bytes, offset: int = 0, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
+    """Yield the payload of each complete record from an offset on, and the offset of its end."""
+    size = len(data)
     while offset + _HEADER.size <= size:
         length, crc = _HEADER.unpack_from(data, offset)
         end = offset + _HEADER.size + length + _FOOTER_BYTES

@@ -14,9 +14,9 @@ over the first one of a folder. Here each one counts, since a writer that names 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlnb.metrics.columns import Column, Columns
 
@@ -37,6 +37,18 @@ class EventFile(Protocol):
     tail: Columns
     restart: int | None
     """Smallest step of a restart that the file announces; None if it announces none."""
+
+
+class Named(Protocol):
+    """A curve that has a name."""
+
+    @property
+    def tag(self) -> str: ...
+    @property
+    def folder(self) -> str: ...
+
+
+C = TypeVar("C", bound=Named)
 
 
 @dataclass(slots=True)
@@ -161,18 +173,26 @@ def curves_of(files: Iterable[EventFile], known: Iterable[Curve] = (), *, by_tim
         by_time: See :class:`Curve`.
     """
     earlier = {(curve.tag, curve.folder): curve for curve in known}
-    of_tags: dict[str, dict[str, Curve]] = {}
+    curves: dict[tuple[str, str], Curve] = {}
     of_folders: dict[str, list[EventFile]] = {}
     for file in files:
         of_folders.setdefault(file.folder, []).append(file)
         for tag in dict.fromkeys((*file.scalars, *file.tail)):
             curve = earlier.get((tag, file.folder)) or Curve(tag, file.folder, [], by_time)
             curve.files = of_folders[file.folder]
-            of_tags.setdefault(tag, {}).setdefault(file.folder, curve)
+            curves.setdefault((tag, file.folder), curve)
+    return named(curves.values())
+
+
+def named(curves: Iterable[C]) -> dict[str, C]:
+    """Return curves by name; see :func:`curves_of`. Those of one tag follow each other, in their order."""
+    of_tags: dict[str, dict[str, C]] = {}
+    for curve in curves:
+        of_tags.setdefault(curve.tag, {}).setdefault(curve.folder, curve)
     return {
-        name_of(tag, folder) if len(curves) > 1 or ambiguous(tag) else tag: curve
-        for tag, curves in of_tags.items()
-        for folder, curve in curves.items()
+        name_of(tag, folder) if len(of_folders) > 1 or ambiguous(tag) else tag: curve
+        for tag, of_folders in of_tags.items()
+        for folder, curve in of_folders.items()
     }
 
 
@@ -206,7 +226,7 @@ def split(name: str) -> tuple[str, str]:
     return (match["tag"], name[len(match["tag"]) :]) if match else (name, "")
 
 
-def find(name: str, curves: dict[str, Curve]) -> str | None:
+def find(name: str, curves: Mapping[str, Named]) -> str | None:
     """Return the full name of a curve; None if there is none.
 
     A tag in several folders stands for the folder that had it first, so that the curve stays the same when another
@@ -224,7 +244,7 @@ def find(name: str, curves: dict[str, Curve]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _names(name: str, curve: Curve) -> bool:
+def _names(name: str, curve: Named) -> bool:
     """Return whether a name is that of a curve with the last parts of its folder."""
     if not (name.startswith(f"{curve.tag} [") and name.endswith("]")):
         return False

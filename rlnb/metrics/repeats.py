@@ -54,6 +54,11 @@ class Repeats:
             self._tags[payload[beginning[2] : -4]] = value.tag
 
 
+def step_bytes(content: bytes, place: int) -> int:
+    """Return the number of bytes of the step that begins at a place."""
+    return next(number for number in range(1, _LONGEST_STEP + 1) if content[place + number - 1] < 0x80)
+
+
 def _begin(payload: bytes) -> tuple[int, float, int] | None:
     """Return step, wall time, and the offset of the bytes after them; None if the payload has another layout."""
     if len(payload) < _SHORTEST:

@@ -39,6 +39,11 @@ class Span:
         return self.frames_per_step * (step if self.logged_at_end else step + self.steps_per_iteration)
 
 
+def ends_of(spans: Sequence[Span]) -> dict[str, int]:
+    """Return the bytes at which event files end, by path below the logs; an earlier job counts before a later one."""
+    return {path: size for span in reversed(spans) for path, size in span.logged.items()}
+
+
 class Series:
     """One metric over a run, in order of frames; a resumed run is one curve."""
 

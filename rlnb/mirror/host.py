@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
-import os
 import random
 import sys
 import time
@@ -26,7 +25,7 @@ from rlnb.mirror.near import Near
 from rlnb.records import remote
 from rlnb.records.layout import RunDir, run_dir_of
 from rlnb.records.record import RunRecord
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 logger = logging.getLogger("rlnb.mirror")
 
@@ -158,9 +157,7 @@ class Host:
 @contextlib.contextmanager
 def lock(run: RunDir) -> Iterator[bool]:
     """Hold the lock of the run's mirror; yield whether this process got it."""
-    with open(
-        os.open(remote.lock_of(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.file_mode(run.path)), "r+b"
-    ) as file:
+    with entries.open_to_change(remote.lock_of(run)) as file:
         deadline = time.monotonic() + LOCK_S
         while True:
             try:

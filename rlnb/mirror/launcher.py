@@ -34,7 +34,7 @@ from rlnb.records.remote import Remote
 from rlnb.records.waits import WaitsWriter
 from rlnb.simulation.job import SimulatorJob
 from rlnb.spec import Json, Manifest
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import to_json
 
@@ -295,8 +295,7 @@ class RemoteLauncher(ABC):
         """Start a process that mirrors the run of a job. It ends at once if there is one."""
         self._collect()
         log = job_dir / remote.LOG
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        with open(os.open(log, flags, files.file_mode(job_dir)), "ab") as output:
+        with entries.open_to_add(log) as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rlnb.mirror.host", str(job_dir)],
                 stdin=subprocess.DEVNULL,
@@ -327,14 +326,14 @@ def _explain(job: JobDir) -> None:
     """Record why the process that mirrors a run crashes again and again, as the reason why a job of the run waits."""
     last = files.tail(job.path / remote.LOG, 1)
     with contextlib.suppress(OSError):
-        job.host_alive.touch()  # the record counts as long as it is written
+        entries.touch(job.host_alive)  # the record counts as long as it is written
     WaitsWriter(job).write(f"the mirror of the run has ended {MOST_CRASHES} times: {last}")
 
 
 def is_locked(run: RunDir) -> bool:
     """Return whether a process mirrors a run."""
     try:
-        with open(remote.lock_of(run), "rb") as file:
+        with files.open_regular(remote.lock_of(run)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -22,7 +22,7 @@ from rlnb.records.remote import Remote
 from rlnb.registration.library import Library
 from rlnb.run.hosted_job import HostedJob
 from rlnb.spec import Job, Json
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.storage.walk import files_below
 
@@ -63,7 +63,7 @@ class Near:
     def hosted(self, job: JobDir) -> HostedJob:
         """Return a job, to record why it waits and how it ended."""
         if job.path.name not in self._jobs:
-            job.waits.unlink(missing_ok=True)  # of an earlier process
+            entries.remove(job.waits)  # of an earlier process
             self._jobs[job.path.name] = HostedJob(job.path)
         return self._jobs[job.path.name]
 
@@ -176,7 +176,7 @@ class Near:
         try:
             if job.kind == "train":
                 # The training before a resumed one has brought the inputs, which may be large.
-                inputs = [] if record.after else self._run.inputs.glob("*/*")
+                inputs = [] if record.after else self._inputs()
                 for path in (*files_below(self._run.source), *itertools.chain.from_iterable(map(files_of, inputs))):
                     self._put(channel, path, path.relative_to(self._run.path).as_posix())
             for name in tree.FILES:
@@ -191,6 +191,10 @@ class Near:
         wish = dataclasses.replace(record, options=options)
         channel.send(Frame(kind="start", path=job.path.name, data=to_json(wish)))
 
+    def _inputs(self) -> list[Path]:
+        folders = entries.matching(self._run.inputs, "*")
+        return [path for folder in folders for path in entries.matching(folder, "*")]
+
     def _send_checkpoint(self, channel: Channel, checkpoint: Path, folder: str) -> str:
         """Send a checkpoint that is not one of the run; return its path below the folder of the run.
 
@@ -204,7 +208,7 @@ class Near:
         return f"{folder}/{checkpoint.name}"
 
     def _put(self, channel: Channel, path: Path, name: str) -> None:
-        with open(path, "rb") as file:
+        with files.open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if not size:
                 channel.send(Frame(kind="put", path=name))
@@ -228,7 +232,7 @@ class Near:
             sizes = {path: size for path, size in frame.data.items() if tree.is_inside(path) and isinstance(size, int)}
             remote.write(self._run, Remote(place=self._place, files=sizes, ahead_ns=self._ahead_ns))
         elif frame.kind == "gone" and tree.PASSING.fullmatch(frame.path):
-            (self._run.path / frame.path).unlink(missing_ok=True)
+            entries.remove(self._run.path / frame.path)
         elif frame.kind == "states":
             self._follow(frame.data)
         elif frame.kind == "refused":

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 
 class Part:
@@ -49,9 +49,9 @@ class Part:
         if end < frame.total:
             return False
         if once and files.there(self._whole):
-            self.path.unlink()
+            entries.remove(self.path)
         else:
-            self.path.replace(self._whole)
+            entries.move(self.path, self._whole)
         return True
 
 
@@ -67,12 +67,13 @@ def write_at(path: Path, frame: Frame, *, exactly: bool = False) -> None:
         Closed: The file does not end at that position.
         OSError: The bytes cannot be written.
     """
-    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, files.file_mode(path.parent)), "r+b") as file:
+    with entries.open_to_change(path) as file:
         size = file.seek(0, os.SEEK_END)
         if frame.offset > size or (exactly and frame.offset not in (0, size)):
             raise Closed(f"{frame.path} has {size} bytes here, and {frame.offset} are needed")
         file.truncate(frame.offset)
         file.seek(frame.offset)
         file.write(frame.body)
-    if frame.mtime_ns:
-        os.utime(path, ns=(frame.mtime_ns, frame.mtime_ns))
+        file.flush()
+        if frame.mtime_ns:
+            os.utime(file.fileno(), ns=(frame.mtime_ns, frame.mtime_ns))

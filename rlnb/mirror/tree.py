@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, TypeAlias
 from rlnb.errors import RlnbError
 from rlnb.records import remote
 from rlnb.records.checkpoint_files import belongs, folder_of
-from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, RunDir
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, SUMMARY, RunDir
 from rlnb.registration.library import Library
 from rlnb.storage import files
 from rlnb.storage.walk import files_below
@@ -32,7 +32,7 @@ RECORDS = re.compile(rf"{JOBS}/\d+-[a-z]+/[\w-]+\.json")
 RESULT = "result.json"
 ONCE = frozenset({JOB, COMMAND, RESULT, "started.json", "cancel.json", "successor.json", "closed.json"})
 """Records of a job that are written once, here or there."""
-OWN = frozenset({HANDLE, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG})
+OWN = frozenset({HANDLE, SUMMARY, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG})
 """Files of a job that each machine writes for itself."""
 PASSING = re.compile(rf"{JOBS}/\d+-[a-z]+/node\d+\.silent")
 """Marks that exist only as long as something lasts."""

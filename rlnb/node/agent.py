@@ -29,10 +29,11 @@ from rlnb.node.script import edited
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.nvidia.gpus import Gpu
+from rlnb.records.deadline import DeadlineReader
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.waits import WaitsWriter
 from rlnb.spec import Command, Json, Outcome, Result
-from rlnb.storage import files
+from rlnb.storage import entries, files, temporary
 
 POLL_S = 0.25
 """Seconds between checks of the job's folder. The exit of the child or a signal ends the wait at once."""
@@ -95,6 +96,7 @@ class Agent:
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
+        self._moved = DeadlineReader(job)
         self._gpus: tuple[Gpu, ...] = ()
         self._slots: Mapping[str, IO[str]] = {}
         self._signalled = self._let_go = self._interrupted = False
@@ -123,6 +125,7 @@ class Agent:
         self._slots = {}
         if self._node == 0 and self._job.kind == "train" and files.there(self._job.result):
             Lookout(self._job).end()  # the slots are free, since a webhook may take its time
+        temporary.tidy()
         return status
 
     def _run(self, start: Callable[[Command], Child]) -> int:
@@ -331,18 +334,15 @@ class Agent:
         if time.monotonic() - self._beat > HEARTBEAT_S:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
-                self._job.alive(self._node).touch()
+                entries.touch(self._job.alive(self._node))
             keep(self._slots.values())
             self._deadline = self._new_deadline()
         return self._signalled or self._let_go or files.there(self._job.cancel) or self._superseded()
 
     def _new_deadline(self) -> float | None:
         """Return the deadline, which the cluster's host may have moved."""
-        try:
-            moved = files.read_json(self._job.deadline) if self._lifeline else None
-            return float(moved["time_s"]) if moved else self._deadline  # type: ignore[arg-type]
-        except (RlnbError, KeyError, TypeError, ValueError):  # a damaged record must not end the training
-            return self._deadline
+        moved = self._moved.read() if self._lifeline else None
+        return self._deadline if moved is None else moved
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result, unless the worker already wrote its own, which is more detailed."""
@@ -379,5 +379,5 @@ def is_full(folder: Path) -> bool:
 
 
 def _keep_space(path: Path) -> None:
-    with contextlib.suppress(OSError), open(path, "wb") as file:
-        file.write(b"\0" * RESERVE_BYTES)
+    with contextlib.suppress(OSError):
+        files.write_bytes(path, b"\0" * RESERVE_BYTES)

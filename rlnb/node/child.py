@@ -15,6 +15,7 @@ from rlnb.launch.command import runs_worker
 from rlnb.node.environment import environment
 from rlnb.node.nccl import abort_reason
 from rlnb.spec import Command
+from rlnb.storage import entries
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
@@ -29,8 +30,7 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
     The stdin of a worker is a pipe that only this process holds open. It reaches the worker through any wrapper, and
     tells it that this process is gone. The stdin of a script is empty.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    with open(os.open(log, flags, 0o666), "ab") as output:
+    with entries.open_to_add(log) as output:
         return subprocess.Popen(
             command.argv,
             env=environment(command.argv, command.env),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rlnb.launch import nvml
 from rlnb.node.descendants import descendants
 from rlnb.spec import Json
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     import psutil
@@ -77,7 +78,7 @@ class Controls:
         while self._size() == begin and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.05)  # the stacks are written line by line
-        with contextlib.suppress(OSError), open(self._log, "rb") as file:
+        with contextlib.suppress(OSError), files.open_regular(self._log) as file:
             file.seek(begin)
             return file.read().decode(errors="replace")
         return ""

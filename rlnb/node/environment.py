@@ -1,11 +1,15 @@
-"""The environment of a job's process: the agent's own, without the variables of jobs and sessions around it."""
+"""The environment of a job's process: the agent's own, without the variables of jobs and sessions around it.
+
+Its folder for temporary files is this user's own.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 
-from rlnb.launch.command import runs_worker
+from rlnb.launch.command import BY_RLNB, SAFE_PATH, runs_rlnb, runs_worker
+from rlnb.storage import temporary
 
 PLACE = frozenset(
     {
@@ -33,4 +37,7 @@ def environment(argv: Sequence[str], variables: Mapping[str, str]) -> dict[str, 
         variables: Variables of the command, which take precedence.
     """
     foreign = PLACE | SESSION if runs_worker(argv) else PLACE
-    return {**{name: value for name, value in os.environ.items() if name not in foreign}, **variables}
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    if runs_rlnb(argv) and not kept.get(SAFE_PATH):
+        kept[SAFE_PATH] = BY_RLNB
+    return {**kept, **temporary.variables(), **variables}

@@ -22,14 +22,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb.errors import RlnbError
 from rlnb.launch import tls
 from rlnb.node.agent import ENDS, LENT_GRACE_S
 from rlnb.node.courier import Courier
 from rlnb.node.descendants import kill_descendants
+from rlnb.records.deadline import DeadlineReader
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.version import __version__
 
 FIRST_S = 45.0
@@ -55,6 +55,7 @@ class InteractiveJob:
 
     def __init__(self, job: JobDir, python: Sequence[str], idle_s: float, *, loopback: bool) -> None:
         self._job, self._python, self._idle_s, self._loopback = job, python, idle_s, loopback
+        self._moved = DeadlineReader(job)
         self._connections: set[asyncio.Task[None]] = set()
         self._holds = 0
         """Connections that only show that the kernel lives, so that the end of a worker does not end the job."""
@@ -119,9 +120,8 @@ class InteractiveJob:
 
     def ends_s(self) -> float | None:
         """Return the time at which the job is ended, in seconds since the epoch; None if it has no walltime."""
-        with contextlib.suppress(RlnbError, KeyError, TypeError, ValueError):
-            if (moved := files.read_json(self._job.deadline)) is not None:  # the cluster knows it better
-                return float(moved["time_s"])  # type: ignore[arg-type]
+        if (moved := self._moved.read()) is not None:  # the cluster knows it better
+            return moved
         return float(os.environ[ENDS]) if ENDS in os.environ else None
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -174,7 +174,7 @@ class InteractiveJob:
     ) -> None:
         """Keep a living simulator for a connection until either ends."""
         log, courier = folder / "worker.log", Courier(_made(folder / "files"))
-        worker = [*self._python, "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
+        worker = [*self._python, "-P", "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
         agent = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker),
             stdin=asyncio.subprocess.PIPE,
@@ -184,7 +184,8 @@ class InteractiveJob:
         self._calls[writer] = set()
         assert agent.stdin is not None
         try:
-            _tell(writer, {"host": socket.gethostname(), "rlnb": __version__, "ends_s": self.ends_s()})
+            times = {"ends_s": self.ends_s(), "now_s": time.time()}
+            _tell(writer, {"host": socket.gethostname(), "rlnb": __version__, **times})
             calls = asyncio.create_task(self._calls_of(reader, writer, agent, courier))
             answers = asyncio.create_task(self._answers_of(writer, agent, courier))
             done, others = await asyncio.wait({calls, answers}, return_when=asyncio.FIRST_COMPLETED)
@@ -360,5 +361,5 @@ def serve(argv: Sequence[str]) -> int:
         return asyncio.run(InteractiveJob(job, args.python, args.idle, loopback=args.loopback).run())
     finally:
         kill_descendants(0.0)
-        job.key.unlink(missing_ok=True)
-        job.address.unlink(missing_ok=True)
+        entries.remove(job.key)
+        entries.remove(job.address)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.node.descendants import ask_for_stacks, loaded, workers
+from rlnb.storage import entries
 
 STACKS_AFTER_S = 120.0
 """Seconds without output after which the stack of every thread of the worker is requested."""
@@ -102,7 +103,7 @@ class Silence:
         while count and self._written() == before and time.monotonic() < deadline:
             time.sleep(0.1)
         if self._earlier_log is not None:
-            with open(self._log, "ab") as log:
+            with entries.open_to_add(self._log) as log:
                 log.write(self._earlier_log.read())
         self._size = self._written()
         self._set(silent=True)
@@ -117,7 +118,7 @@ class Silence:
             self._silent = silent
             if self._mark is not None:
                 with contextlib.suppress(OSError):  # a full disk must not end the job
-                    self._mark.touch() if silent else self._mark.unlink(missing_ok=True)
+                    entries.touch(self._mark) if silent else entries.remove(self._mark)
 
 
 def _seconds(variable: str, default: float) -> float:

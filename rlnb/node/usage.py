@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from rlnb.launch.nvml import GIB, Gpus
 from rlnb.spec import SYSTEM
+from rlnb.storage import entries, files
 
 if TYPE_CHECKING:
     import psutil
@@ -100,9 +101,9 @@ class Usage:
         if self._file is None:
             folder = self._folder / f"node{self._node}"
             for path in (self._folder.parent, self._folder, folder):  # no parents=True: the user may remove a run
-                path.mkdir(exist_ok=True)
+                files.make_subfolder(path)
             name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
-            self._file = open(folder / name, "ab", buffering=0)  # noqa: SIM115  until close()
+            self._file = entries.open_to_add(folder / name)
             RecordWriter(self._file).write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
         tags = {f"{SYSTEM}/node{self._node}/{name}": value for name, value in values.items()}
         summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in tags.items()])

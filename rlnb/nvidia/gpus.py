@@ -22,6 +22,8 @@ TIMEOUT_S = 30.0
 """Seconds for the child. Without persistence mode, the driver initialises each GPU at every start, in seconds."""
 LONG_TIMEOUT_S = 60.0
 """Seconds for another interpreter, which may be in a container or on a slow file system."""
+EXECUTE = "import sys; sys.path[:] = filter(None, sys.path); exec(sys.argv.pop(1))"
+"""Code that executes its first argument, and imports nothing from the working folder. Python 3.10 does not know -P."""
 
 
 class Facts(TypedDict):
@@ -158,7 +160,7 @@ def gpu_facts(argv: Sequence[str], timeout_s: float = LONG_TIMEOUT_S) -> GpuFact
         ValueError: The interpreter gives no answer.
         subprocess.TimeoutExpired: The interpreter gives no answer in time.
     """
-    facts = _facts([*argv, "-c", Path(cuda.__file__).read_text(encoding="utf-8")], timeout_s)
+    facts = _facts([*argv, "-c", EXECUTE, Path(cuda.__file__).read_text(encoding="utf-8")], timeout_s)
     return GpuFacts(
         names=tuple(model for _, model in facts["gpus"]),
         driver=cuda.driver_version(),

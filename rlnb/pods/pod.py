@@ -26,7 +26,7 @@ from rlnb.records import refusals
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.restarts import interruptions
 from rlnb.spec import Command, Manifest, Result
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 DEAD_S = 10.0
@@ -228,7 +228,7 @@ class Pod:
         if time.monotonic() - self._beat > BEAT_S:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the wait
-                self.job.alive(node).touch()
+                entries.touch(self.job.alive(node))
 
     def _signalled(self) -> bool:
         return self._agent is not None and self._agent.signalled

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 WEBHOOK = "RLNB_ALERT_WEBHOOK"
@@ -37,7 +36,7 @@ def write(job: JobDir, alert: Alert) -> bool:
     name = hashlib.sha256(alert.rule.encode()).hexdigest()[:16]  # one file for each rule: two writers cannot both win
     if not files.write_once(job.alerts / f"{name}.json", alert):
         return False
-    os.utime(job.path.parent)  # lists of runs read an ended run again if its folder of jobs has changed
+    entries.touch_folder(job.path.parent)  # lists of runs read an ended run again if its folder of jobs has changed
     return True
 
 
@@ -45,7 +44,7 @@ def alerts_of(jobs: Iterable[JobDir]) -> list[Alert]:
     """Return the alerts of some jobs, oldest first. A damaged one is skipped."""
     alerts = []
     for job in jobs:
-        for path in job.alerts.glob("*.json"):
+        for path in entries.matching(job.alerts, "*.json"):
             with contextlib.suppress(RlnbError):
                 alerts.append(from_json(Alert, files.read_json(path) or {}, ignore_unknown=True))
     return sorted(alerts, key=lambda alert: alert.time)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
+from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks.aim import FREE, Aim
 
@@ -128,7 +129,7 @@ class FrameReader:
     def still_looking(self) -> None:
         """Keep the request alive. Call this about every second."""
         with contextlib.suppress(OSError):  # a transient error of a shared file system; the next call retries
-            os.utime(self._run.wanted)
+            entries.touch(self._run.wanted, make=False)
 
     def newest(self) -> Frame | None:
         """Return the newest frame of this request; None if no frame arrived since the last call."""
@@ -138,6 +139,8 @@ class FrameReader:
                 if (stat.st_ino, stat.st_mtime_ns) == self._last:
                     return None
                 content = file.read(MOST_BYTES)
+        except RlnbError:
+            raise
         except OSError:  # no frame yet, or ESTALE from NFS because the file was replaced while it was read
             return None
         try:
@@ -164,7 +167,7 @@ class FrameWriter:
         except OSError:
             return None
         if (stat.st_ino, stat.st_mtime_ns) != self._changed:
-            stale = self._changed is None and time.time() - stat.st_mtime > LIVES_S  # left from an earlier job
+            stale = self._changed is None and age_s(self._run.wanted) > LIVES_S  # left from an earlier job
             if not stale:
                 self._alive_until_s = time.monotonic() + LIVES_S
             if (request := _request(self._run.wanted)) != self._wanted:

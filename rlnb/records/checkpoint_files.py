@@ -9,7 +9,6 @@ import contextlib
 import fnmatch
 import json
 import os
-import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -19,7 +18,7 @@ from rlnb.errors import RlnbError
 from rlnb.records import remote, weights
 from rlnb.records.layout import RunDir, is_match
 from rlnb.registration.library import STEM, Library
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.walk import files_below
 
 TENSORS = (".npz", ".safetensors")
@@ -106,12 +105,12 @@ def remove(checkpoint: Path, library: Library) -> None:
     """
     if checkpoint.is_dir() and not checkpoint.is_symlink():
         hidden = checkpoint.with_name(f"{REMOVED}{checkpoint.name}")  # half a folder would look like a checkpoint
-        checkpoint.rename(hidden)
-        shutil.rmtree(hidden)
+        entries.rename(checkpoint, hidden.name)
+        entries.remove_tree(hidden)
     else:
-        checkpoint.unlink(missing_ok=True)
+        entries.remove(checkpoint)
     for companion in companions_of(checkpoint, library):
-        companion.unlink(missing_ok=True)
+        entries.remove(companion)
 
 
 def is_whole(checkpoint: Path, library: Library) -> bool:

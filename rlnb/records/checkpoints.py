@@ -163,14 +163,19 @@ class Checkpoints(list[Path]):
         return next(sound, None)
 
     def _rated(self, metric: str, sign: int) -> list[tuple[float, float, Path]]:
+        import numpy as np
+
         series = self._record.metrics[metric]
-        logged = sorted(zip(series.iterations, series.values, strict=True))
-        rated = []
-        for number, path in zip(self.iterations, self, strict=True):
-            before = [value for iteration, value in logged if number is not None and iteration <= number]
-            if number is not None and before and math.isfinite(before[-1]):
-                rated.append((sign * before[-1], number, path))
-        return rated
+        iterations, values = series.array("iterations"), series.array("values")
+        order = np.argsort(iterations, kind="stable")
+        iterations, values = iterations[order], values[order]
+        numbered = [(number, path) for number, path in zip(self.iterations, self, strict=True) if number is not None]
+        counts = np.searchsorted(iterations, [number for number, _ in numbered], side="right")
+        return [
+            (sign * value, number, path)
+            for count, (number, path) in zip(counts, numbered, strict=True)
+            if count and math.isfinite(value := float(values[count - 1]))
+        ]
 
     @property
     def iterations(self) -> list[float | None]:

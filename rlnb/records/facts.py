@@ -23,7 +23,7 @@ from rlnb.records.stock_record import StockRecord, fix_of
 from rlnb.records.trained import trained_task
 from rlnb.records.withdrawal import end
 from rlnb.spec import ENDED, State
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
 from rlnb.storage.scalars import whole
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rlnb.display.video import Video
     from rlnb.metrics.metrics import Metrics
+    from rlnb.metrics.newest import NewestValues
     from rlnb.records.alerts import Alert
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
@@ -256,7 +257,7 @@ class RunFacts:
         from rlnb.records.shortage import read
 
         job = self._record.training
-        return read(sorted(job.folder.path.glob("shortages*.json"))) if job else ()
+        return read(sorted(entries.matching(job.folder.path, "shortages*.json"))) if job else ()
 
     @property
     def flight(self) -> Flight | None:
@@ -268,7 +269,7 @@ class RunFacts:
         from rlnb.records.flight import ALERT, read
 
         job = self._record.training
-        folders = sorted(job.folder.path.glob("*flight[0-9]*")) if job else ()
+        folders = sorted(entries.matching(job.folder.path, "*flight[0-9]*")) if job else ()
         found = [record for record in map(read, folders) if record is not None]
         return min(found, key=lambda record: (record.kind == ALERT, not record.fatal, record.step), default=None)
 
@@ -284,7 +285,7 @@ class RunFacts:
         """The films that were made during the training (``film_every=``), by learning iteration."""
         from rlnb.display.video import Video
 
-        paths = sorted(self._record.folder.media.glob(f"{FILM}*.mp4"))
+        paths = sorted(entries.matching(self._record.folder.media, f"{FILM}*.mp4"))
         numbers = ((path.stem.removeprefix(FILM), path) for path in paths)
         return {int(number): Video(path) for number, path in numbers if number.isdigit()}
 
@@ -294,11 +295,15 @@ class RunFacts:
 
         While a resumed training starts, these are the numbers that its run had before.
         """
+        return self.progress_by(self.metrics)
+
+    def progress_by(self, metrics: NewestValues) -> tuple[int, int]:
+        """Return :attr:`progress`, with the newest values from another source than the run's curves."""
         records = (job.started for job in reversed(self.jobs) if job.kind == "train")
         started = next(filter(None, records), None)
         if started is None:
             return 0, 0
-        return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
+        return max(metrics.iteration + 1, started.first_iteration), started.max_iterations
 
     @property
     def config(self) -> Mapping[str, Json]:

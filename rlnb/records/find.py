@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from rlnb.records.record import RunRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord, is_stock
 from rlnb.settings import Root
-from rlnb.storage import files
+from rlnb.storage import entries, files
+from rlnb.storage.walk import walk
 
 
 def open_record(path: Path) -> RunRecord:
@@ -43,11 +43,10 @@ def find(path: Path) -> Iterator[RunRecord]:
         return
     for folder in (path / "runs", path):
         if folder.is_dir():
-            for child in sorted(folder.iterdir()):
+            for child in sorted(entries.children(folder)):
                 if not child.name.startswith(".") and _is_run(child):
                     yield open_record(child)
-    for name, below, own_files in os.walk(path):
-        run = Path(name)
+    for run, below, own_files in walk(path):
         children = [child for child in below if not child.startswith(".")]
         below[:] = sorted(child for child in children if not _is_run(run / child))
         if ("params" in below or "run.json" in own_files) and is_stock(run):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rlnb.errors import RlnbError
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def write(folder: Path, flight: Flight, arrays: Mapping[str, np.ndarray], replay
     files.make_folder(folder)
     for name, values in ((REPLAY, replay), (VALUES, arrays)):
         path = folder / name
-        with open(part := path.with_suffix(".part"), "wb") as file:
+        with entries.open_to_change(part := path.with_suffix(".part")) as file:
+            file.truncate()
             np.savez_compressed(file, **values)  # type: ignore[arg-type]
-        part.replace(path)
-    (folder / FLIGHT).unlink(missing_ok=True)
+        entries.rename(part, path.name)
+    entries.remove(folder / FLIGHT)
     files.write_once(folder / FLIGHT, flight)
     return path
 

@@ -15,20 +15,21 @@ import fnmatch
 import functools
 import os
 import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
-from rlnb.storage import files
-from rlnb.storage.walk import files_below
+from rlnb.storage import entries, files
+from rlnb.storage.walk import files_below, walk
 
 JOBS = "jobs"
 """Folder of a run's jobs."""
 JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
 """First records of a job: its kind and options, its command, and the handle by which its launcher finds it."""
+SUMMARY = "summary.json"
+"""Record of a training that is of use on one machine only, since it has the stamps of the event files there."""
 FILM = "training-"
 """Begin of the name of a film that was made during a training, before the learning iteration."""
 _NUMBER = re.compile(r"\.?(\d+)")
@@ -133,7 +134,7 @@ class RunDir:
             folders: Whether a checkpoint is a folder.
         """
         # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
-        matches = self.logs.glob(glob) if folders else _matches(self.logs, glob)
+        matches = _matches(self.logs, glob)
         is_kind = Path.is_dir if folders else Path.is_file
         paths = {path for path in matches if not path.name.startswith(".") and is_kind(path)}
         numbers = {path: re.search(pattern, path.name) for path in paths.union(further)}
@@ -145,8 +146,9 @@ class RunDir:
 
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
-        folders = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
-        return [JobDir(child) for _, child in sorted(folders)]
+        children = entries.children(self.jobs_folder)
+        folders = sorted((int(match[1]), child.name) for child in children if (match := _JOB.match(child.name)))
+        return [JobDir(self.jobs_folder / name) for _, name in folders]
 
     def next_job(self, kind: str, records: Callable[[str], Mapping[str, object]] = lambda name: {}) -> JobDir:
         """Create the folder of the next job and return it.
@@ -160,22 +162,22 @@ class RunDir:
         """
         while True:
             files.make_subfolder(self.jobs_folder)  # fails if the run was deleted meanwhile
-            names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
+            names = (_NUMBER.match(child.name) for child in entries.children(self.jobs_folder))
             number = max((int(match[1]) for match in names if match), default=-1) + 1
             draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
-                draft.path.mkdir(files.folder_mode(self.jobs_folder))
+                entries.make(draft.path)
             except FileExistsError:  # another kernel is using that number
                 continue
             try:
                 # Another kernel may have finished a job folder with this number since the scan, for a job of any kind.
-                if not any(child.name.startswith(f"{number}-") for child in _children(self.jobs_folder)):
+                if not any(child.name.startswith(f"{number}-") for child in entries.children(self.jobs_folder)):
                     for name, record in records(job.path.name).items():
                         files.write_once(draft.path / name, record)
-                    draft.path.rename(job.path)
+                    entries.rename(draft.path, job.path.name)
                     return job
             finally:
-                shutil.rmtree(draft.path, ignore_errors=True)
+                entries.remove_tree(draft.path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,11 @@ class JobDir:
     @property
     def result(self) -> Path:
         return self.path / "result.json"
+
+    @property
+    def summary(self) -> Path:
+        """The last values of the training's metrics; see :mod:`rlnb.records.summary`."""
+        return self.path / SUMMARY
 
     @property
     def saves(self) -> Path:
@@ -330,7 +337,7 @@ class JobDir:
 
     def beats(self) -> list[Path]:
         """Return the heartbeat files of the nodes and of the process that owns their cluster, as far as they exist."""
-        return [child for child in _children(self.path) if child.suffix == ".alive"]
+        return [child for child in entries.children(self.path) if child.suffix == ".alive"]
 
     @property
     def host_alive(self) -> Path:
@@ -347,7 +354,7 @@ class JobDir:
 
     def silent_logs(self) -> list[Path]:
         """Return the log of every node whose worker is starting and silent."""
-        names = (re.fullmatch(r"node(\d+)\.silent", child.name) for child in _children(self.path))
+        names = (re.fullmatch(r"node(\d+)\.silent", child.name) for child in entries.children(self.path))
         return [self.log(node) for node in sorted(int(match[1]) for match in names if match)]
 
     def refusal(self, name: str) -> Path:
@@ -356,7 +363,7 @@ class JobDir:
 
     def refusals(self) -> list[Path]:
         """Return the records of the pods that do not take part in the job."""
-        return sorted(child for child in _children(self.path) if child.suffix == ".refusal")
+        return sorted(child for child in entries.children(self.path) if child.suffix == ".refusal")
 
     def hosts(self) -> tuple[str, ...]:
         """Return the hosts of the nodes that have started, in node order, up to the first that has not."""
@@ -367,9 +374,8 @@ class JobDir:
 
     def logs(self) -> list[Path]:
         """Return the logs of the nodes, in order, and of the process that owns their cluster, as far as they exist."""
-        logs = {
-            int(m[1]): child for child in _children(self.path) if (m := re.fullmatch(r"node(\d+)\.log", child.name))
-        }
+        children = entries.children(self.path)
+        logs = {int(m[1]): child for child in children if (m := re.fullmatch(r"node(\d+)\.log", child.name))}
         host = self.path / "host.log"
         return [*(logs[node] for node in sorted(logs)), *([host] if host.exists() else [])]
 
@@ -388,13 +394,11 @@ def is_match(path: str, glob: str) -> bool:
 
 
 def _matches(folder: Path, glob: str) -> Iterable[Path]:
-    """Return the files below a folder that match a pattern, such as ``"nn/*.pth"``, or ``"**/*.pt"`` at any depth."""
+    """Return what matches a pattern below a folder, such as ``"nn/*.pth"``, or files at any depth, ``"**/*.pt"``."""
     name = glob.removeprefix("**/")
     if name != glob and "/" not in name:
         return files_below(folder, functools.partial(fnmatch.fnmatchcase, pat=name))
-    return folder.glob(glob)
-
-
-def _children(folder: Path) -> Iterator[Path]:
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
-        yield from [Path(entry.path) for entry in entries]
+    found = [below for below, _, _ in walk(folder)] if name != glob else [folder]
+    for part in name.split("/"):
+        found = [path for below in found for path in entries.matching(below, part)]
+    return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
@@ -37,7 +37,7 @@ def read(folder: Path) -> list[Note]:
 
     Of very many, only the newest are read, which a warning says.
     """
-    notes, paths = [], sorted(folder.glob("*.json"))
+    notes, paths = [], sorted(entries.matching(folder, "*.json"))
     if len(paths) > MOST:
         files.warn_once(f"{folder} has {len(paths):,} entries. Only the newest {MOST:,} are read.")
     for path in paths[-MOST:]:

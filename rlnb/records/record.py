@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,8 +14,9 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.metrics.metrics import Metrics, SystemMetrics
-from rlnb.metrics.series import Span
-from rlnb.records import waits
+from rlnb.metrics.newest import LastPoint, LastValues, NewestValues
+from rlnb.metrics.series import Span, ends_of
+from rlnb.records import summary, waits
 from rlnb.records.checkpoint_files import checkpoints_of
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
@@ -28,6 +29,7 @@ from rlnb.registration.library import Library
 from rlnb.spec import ENDED, Job, Json, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
+from rlnb.storage.kept import Kept, is_settled, stamp_of
 from rlnb.storage.serial import from_json
 
 LOST_AFTER_S = 5.0
@@ -40,6 +42,8 @@ _MOST_COUNT = 1e15
 """Largest credible count: with a greater one, later computations could overflow."""
 
 T = TypeVar("T")
+
+_manifests: Kept[Manifest] = Kept()
 
 
 def _read(cls: type[T], path: Path) -> T | None:
@@ -55,6 +59,19 @@ def _read(cls: type[T], path: Path) -> T | None:
         raise RlnbError(f"{path}: {exc}") from exc
 
 
+def _manifest_in(path: Path) -> Manifest | None:
+    """Return a manifest, which lists of runs ask for again and again; None if the file does not exist.
+
+    Raises:
+        RlnbError: The manifest cannot be read.
+    """
+    stamp = stamp_of(path)
+    manifest = _manifests.get(path, stamp)
+    if manifest is None and (manifest := _read(Manifest, path)) and is_settled([stamp]):
+        _manifests.put(path, stamp, manifest)
+    return manifest
+
+
 class JobRecord:
     """One job of a run."""
 
@@ -63,7 +80,7 @@ class JobRecord:
         self._launcher = launcher
         self._result: Result | None = None
         self._started: Started | None = None
-        self._counts = False
+        self._counts = self._began = False
 
     @property
     def kind(self) -> str:
@@ -172,11 +189,13 @@ class JobRecord:
     @property
     def never_began(self) -> bool:
         """Whether the kernel died before it wrote the job's command, as was possible in version 0.1.0."""
+        if self._began:
+            return False
         try:
-            has_records = self.folder.command.exists() or self.folder.result.exists()
+            self._began = self.folder.command.exists() or self.folder.result.exists()
         except OSError:  # a folder of another user
             return False
-        return not has_records and age_s(self.folder.path) > SILENT_AFTER_S
+        return not self._began and age_s(self.folder.path) > SILENT_AFTER_S
 
     def state(self) -> State:
         """Return the state of the job, from its files and from whether its process lives."""
@@ -254,6 +273,7 @@ class RunRecord:
         self._metrics: Metrics | None = None
         self._system: SystemMetrics | None = None
         self._jobs: dict[Path, JobRecord] = {}
+        self._listed: list[JobRecord] | None = None
 
     @property
     def path(self) -> Path:
@@ -267,7 +287,7 @@ class RunRecord:
     def manifest(self) -> Manifest:
         """The run's task, library, resources and arguments."""
         if self._manifest is None:
-            self._manifest = _read(Manifest, self.folder.manifest)
+            self._manifest = _manifest_in(self.folder.manifest)
         if self._manifest is None:
             raise RlnbError(f"{self.folder.manifest} does not exist: {self.path} is not a run.")
         return self._manifest
@@ -292,12 +312,23 @@ class RunRecord:
             ) from exc
         return when if when.tzinfo else when.replace(tzinfo=UTC)
 
+    @contextlib.contextmanager
+    def jobs_listed_once(self) -> Iterator[None]:
+        """List the jobs only once inside: a row of a list asks for them again and again."""
+        self._listed = self.jobs
+        try:
+            yield
+        finally:
+            self._listed = None
+
     @property
     def jobs(self) -> list[JobRecord]:
         """Every job of the run, oldest first; empty if their folder is unreadable, which is logged once.
 
         A job that lost against another process, which has resumed the run at the same moment, is not among them.
         """
+        if self._listed is not None:
+            return self._listed
         try:
             folders = self.folder.jobs()
         except OSError as exc:
@@ -364,6 +395,37 @@ class RunRecord:
             self._metrics = Metrics(self.folder.logs, self.library_spec)
         self._metrics.count_by(self._spans())
         return self._metrics
+
+    def newest(self, state: State) -> NewestValues:
+        """Return the names of the metrics and their newest values, for lists.
+
+        Those of a training that has ended are read without its curves.
+
+        Args:
+            state: State of the run, as it was read a moment ago.
+        """
+        if state not in ENDED:
+            return self.metrics
+        library, spans = self.library_spec, self._spans()
+        return LastValues(self._last_points(spans), library, spans)
+
+    def _last_points(self, spans: Sequence[Span]) -> Sequence[LastPoint]:
+        job = self.training
+        return summary.points_of(self._logs, ends_of(spans), job.folder.summary if job else None)
+
+    def write_summary(self, job: JobDir, limit_s: float) -> None:
+        """Write down the newest values of a training that is about to end; see :mod:`rlnb.records.summary`.
+
+        Args:
+            job: Folder of the training.
+            limit_s: Seconds that it may take. If they do not suffice, nothing is written.
+        """
+        summary.write(job.summary, self._logs, ends_of(self._spans()), limit_s)
+
+    @property
+    def _logs(self) -> Path:
+        """Folder of the event files."""
+        return self.folder.logs
 
     @property
     def system(self) -> SystemMetrics:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 
@@ -45,7 +45,7 @@ def write(job: JobDir, error: str, node: int | None) -> None:
     path = job.refusal(f"node{node}" if node is not None else re.sub(r"[^\w-]", "_", host))
     with contextlib.suppress(OSError, RlnbError):
         if (files.read_json(path) or {}).get("error") != error:  # a pod that is started again may fail differently
-            path.unlink(missing_ok=True)
+            entries.remove(path)
             files.write_once(path, refusal)
 
 

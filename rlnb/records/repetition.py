@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.asked import asked
 from rlnb.records.config import dumps_of, resolved
 from rlnb.records.record import RunRecord
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 if TYPE_CHECKING:
     from rlnb.records.layout import RunDir
@@ -35,7 +34,7 @@ def copy_records(original: RunRecord, run: RunDir) -> None:
     for path in [original.folder.manifest, *paths]:
         copy = folder.path / path.relative_to(original.path)
         files.make_folder(copy.parent)
-        shutil.copyfile(path, copy)
+        entries.copy(path, copy)
 
 
 def original_of(record: RunRecord) -> RunRecord | None:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rlnb.spec import Result
 
 GIVEN_BACK = "given_back"
 """Key among the values of a result: the job gave its nodes back before it trained, which is no interruption."""
+LAUNCH_FAILED = "launch_failed"
+"""The same of a job that a node could not start, such as one whose Prolog fails."""
+MOST_LAUNCH_FAILURES = 1
+"""Number of failed launches in a row after which a training is submitted once more."""
+
+
+def never_trained(result: Result) -> bool:
+    """Return whether a job has ended before it trained, for a reason that lies with the nodes."""
+    return bool(result.values.get(GIVEN_BACK) or result.values.get(LAUNCH_FAILED))
 
 
 def interruptions(results: Iterable[Result | None]) -> int:
     """Return how many of a run's trainings its cluster has interrupted, from their results."""
-    return sum(result is not None and result.interrupted and not result.values.get(GIVEN_BACK) for result in results)
+    return sum(result is not None and result.interrupted and not never_trained(result) for result in results)
+
+
+def launch_failures(results: Sequence[Result | None]) -> int:
+    """Return how many of a run's newest trainings have failed in a row because a node could not start them.
+
+    Args:
+        results: The results of all trainings, oldest first.
+    """
+    newest_first = (result is not None and bool(result.values.get(LAUNCH_FAILED)) for result in reversed(results))
+    return sum(1 for _ in itertools.takewhile(bool, newest_first))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 
@@ -30,14 +29,9 @@ class Save:
 
 def append(job: JobDir, save: Save) -> None:
     """Add a checkpoint to a job's record. A full disk, or a job whose folder was removed, does not end the training."""
-    with contextlib.suppress(OSError):
-        # One write to the end of the file: a training that is killed leaves at most one torn line.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(job.saves, flags, files.file_mode(job.path))
-        try:
-            os.write(descriptor, (json.dumps(files.plain(save)) + "\n").encode())
-        finally:
-            os.close(descriptor)
+    # One write to the end of the file: a training that is killed leaves at most one torn line.
+    with contextlib.suppress(OSError), entries.open_to_add(job.saves) as file:
+        file.write((json.dumps(files.plain(save)) + "\n").encode())
 
 
 def saves_of(job: JobDir) -> list[Save] | None:

@@ -9,6 +9,7 @@ from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.registration.library import Library
+from rlnb.spec import ENDED
 from rlnb.storage.walk import files_below
 
 
@@ -21,10 +22,7 @@ class ScriptRecord(RunRecord):
     def library_spec(self) -> Library | None:
         """The RL library that the script uses, detected from its logged tags; None before it has logged any."""
         if self._detected is None:
-            if self._metrics is None:
-                self._metrics = Metrics(self.folder.logs, None)
-            self._metrics.refresh()
-            tags = self._metrics.plain_tags
+            tags = self._logged_tags()
             matches = {
                 name: len(tags & {*spec.metrics.values(), *spec.former_metrics.values()})
                 for name, spec in plugins.libraries().items()
@@ -34,6 +32,14 @@ class ScriptRecord(RunRecord):
                 self._detected = plugins.library(best)
                 self._metrics = None  # the cached metrics use raw tags
         return self._detected
+
+    def _logged_tags(self) -> set[str]:
+        if self.state in ENDED:
+            return {point.tag for point in self._last_points(self._spans())}
+        if self._metrics is None:
+            self._metrics = Metrics(self.folder.logs, None)
+        self._metrics.refresh()
+        return self._metrics.plain_tags
 
     @property
     def metrics(self) -> Metrics:

@@ -80,6 +80,10 @@ class StockRecord(RunRecord):
         return "running" if quiet_s < SILENT_AFTER_S and not _writer_ended(newest) else "completed"
 
     @property
+    def _logs(self) -> Path:
+        return self.path
+
+    @property
     def metrics(self) -> Metrics:
         if self._metrics is None:
             self._metrics = Metrics(self.path, self.library_spec, self._spans())

@@ -12,7 +12,7 @@ from rlnb.records.owner import refuse_another_users
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.spec import Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.source_hash import is_of, sha256
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def edited_copies(record: RunRecord) -> tuple[str, ...]:
     for name, digest in {Path(task.source).name: task.source_sha256, **task.files}.items() if task.source else ():
         copy = record.folder.source / name
         with contextlib.suppress(OSError):
-            if not is_of(content := copy.read_bytes(), digest):
+            if not is_of(content := entries.read_bytes(copy), digest):
                 hashes = f"its sha256 is {sha256(content)[:_SHOWN_DIGITS]}, not {(digest or '')[:_SHOWN_DIGITS]}"
                 texts.append(f"{copy} was edited after the training: {hashes}.")
     return tuple(texts)

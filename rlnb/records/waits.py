@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json
 
@@ -64,7 +64,7 @@ class WaitsWriter:
         with contextlib.suppress(OSError):  # a full disk must not end the job; the next call tries again
             if not what:
                 if last is not None:
-                    self._job.waits.unlink(missing_ok=True)
+                    entries.remove(self._job.waits)
                     self._written = None
                 return
             new = replace(last or Waits(what="", since=files.now()), what=what, runs=tuple(runs), node=self._node)

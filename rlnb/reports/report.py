@@ -21,7 +21,7 @@ from rlnb.display.browser import find_browser
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import options
-from rlnb.storage import files
+from rlnb.storage import entries, files, temporary
 from rlnb.storage.installation import install_line
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _NOTEBOOK = Path(__file__).with_name("report.ipynb")
 _KERNEL = "rlnb-report"
+_NO_FOLDER = ("--InteractiveShellApp.ignore_cwd=True",)
+"""Argument by which IPython puts no working folder into sys.path, as some versions do in spite of Python's -P."""
 _POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
 """The page loads nothing from anywhere and executes no script; its pictures and videos are part of it."""
 _PAGE = """<!DOCTYPE html>
@@ -101,7 +103,7 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
 def _ours(notebook: Path) -> bool:
     """Return whether a notebook does not exist or belongs to an earlier report."""
     try:
-        return bool(json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get("rlnb_report"))
+        return bool(json.loads(entries.read_text(notebook))["metadata"].get("rlnb_report"))
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, ValueError, KeyError, AttributeError):
@@ -151,19 +153,19 @@ def _default_path(runs: Sequence[RunFacts]) -> Path:
 
 def _execute(folder: Path, run_paths: list[str]) -> Path:
     """Run the notebook with papermill in a separate process and return the executed copy."""
-    spec = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
+    spec = {"argv": [sys.executable, "-P", "-m", "ipykernel_launcher", *_NO_FOLDER, "-f", "{connection_file}"]}
     kernel = folder / "kernels" / _KERNEL / "kernel.json"
     kernel.parent.mkdir(parents=True)
     kernel.write_text(json.dumps({**spec, "display_name": "rlnb", "language": "python"}))
     parameters = folder / "parameters.yaml"
     parameters.write_text(json.dumps({"run_paths": run_paths}))  # JSON is YAML
     executed = folder / "executed.ipynb"
-    argv = [sys.executable, "-m", "papermill", str(_NOTEBOOK), str(executed), "--no-progress-bar"]
+    argv = [sys.executable, "-P", "-m", "papermill", str(_NOTEBOOK), str(executed), "--no-progress-bar"]
     # Use an own kernel spec, first on the path, because "python3" may belong to another environment without rlnb.
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     done = subprocess.run(
         [*argv, "--kernel", _KERNEL, "--parameters_file", str(parameters)],
-        env={**os.environ, "JUPYTER_PATH": os.pathsep.join(paths)},
+        env={**os.environ, **temporary.variables(), "JUPYTER_PATH": os.pathsep.join(paths)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -19,7 +19,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
 from rlnb.records.stock_record import StockRecord
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -165,7 +165,7 @@ def pictures(runs: Sequence[RunFacts]) -> str:
     """Return the camera previews in the folders of the runs, reduced in size, up to 600 KB in total."""
     images, omissions, weight = [], [], 0
     for run in runs:
-        for path in sorted((run.path / "media").glob("*.png")):
+        for path in sorted(entries.matching(run.path / "media", "*.png")):
             data = _small(path)
             if data is None or weight + len(data) > PICTURES_BYTES:
                 omissions.append(str(path))

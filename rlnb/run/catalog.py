@@ -17,6 +17,7 @@ from rlnb.records.layout import RunDir
 from rlnb.run.run import Run
 from rlnb.simulation.whereabouts import Whereabouts, whereabouts
 from rlnb.spec import ENDED
+from rlnb.storage.entries import scanned
 from rlnb.storage.files import warn_once
 
 ENDED_AT_ONCE = 300
@@ -182,10 +183,11 @@ class Catalog:
 
 def _folders(folder: Path) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry)]
+        with scanned(folder) as entries:
+            names = [entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry)]
     except OSError:
         return []
+    return [os.path.join(folder, name) for name in names]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

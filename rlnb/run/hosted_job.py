@@ -11,15 +11,22 @@ from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
+from rlnb.records import deadline
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.restarts import GIVEN_BACK, interruptions
+from rlnb.records.restarts import (
+    GIVEN_BACK,
+    LAUNCH_FAILED,
+    MOST_LAUNCH_FAILURES,
+    interruptions,
+    launch_failures,
+)
 from rlnb.records.submission import Submission
 from rlnb.records.waits import WaitsWriter
 from rlnb.run.interruption import has_saved, rest_of
 from rlnb.run.jobs import ResumedError, start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 NO_PROGRESS = (
@@ -83,7 +90,7 @@ class HostedJob:
     def beat(self) -> None:
         """Write the host's heartbeat. Call this about once a second."""
         with contextlib.suppress(OSError):  # a transient error of the file system must not end the job
-            self._folder.host_alive.touch()
+            entries.touch(self._folder.host_alive)
 
     def agent_argv(
         self,
@@ -108,7 +115,7 @@ class HostedJob:
                 takes the node away.
         """
         end = "--lifeline" if lifeline else "--revocable"
-        argv = [python or sys.executable, "-m", "rlnb.node", str(self.path), end, f"--node={node}"]
+        argv = [python or sys.executable, "-P", "-m", "rlnb.node", str(self.path), end, f"--node={node}"]
         more = {"master": master, "hang-after": hang_after_s}
         return [*argv, *(f"--{name}={value}" for name, value in more.items() if value)]
 
@@ -118,7 +125,14 @@ class HostedJob:
         return sum(job.result is not None and bool(job.result.values.get(GIVEN_BACK)) for job in self._record.jobs)
 
     def end(
-        self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False, given_back: bool = False
+        self,
+        outcome: Outcome,
+        error: str,
+        detail: str = "",
+        *,
+        interrupted: bool = False,
+        given_back: bool = False,
+        launch_failed: bool = False,
     ) -> None:
         """Write the result of the job, unless an agent or a rank has already written a more precise one.
 
@@ -129,9 +143,12 @@ class HostedJob:
             interrupted: Whether the cluster ended the job, so that it may continue elsewhere.
             given_back: Whether the job gave its nodes back before it trained. It may continue as after an
                 interruption, and does not count as one.
+            launch_failed: Whether a node could not start the job, so that no rank has begun. The training is submitted
+                once more, and this does not count as an interruption either.
         """
-        values = {"interrupted": True} if interrupted or given_back else {}
-        values |= {GIVEN_BACK: True} if given_back else {}
+        reasons = {"interrupted": interrupted or given_back or launch_failed}
+        reasons |= {GIVEN_BACK: given_back, LAUNCH_FAILED: launch_failed}
+        values = {name: True for name, holds in reasons.items() if holds}
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
         files.write_once(self._folder.result, result, self._folder.reserve)
 
@@ -178,10 +195,11 @@ class HostedJob:
         """Tell the agents when to end the job, before the queue revokes its nodes.
 
         Args:
-            time_s: The time, in seconds since the epoch. It replaces the ``--deadline`` of the agents.
+            time_s: The time, in seconds since the epoch, by this machine's clock. It replaces the ``--deadline`` of the
+                agents, whose clocks may differ.
         """
         with contextlib.suppress(OSError):  # a full disk; the caller tells it again
-            files.write_anew(self._folder.deadline, {"time_s": time_s})
+            deadline.write(self._folder, time_s)
 
     def close(self) -> None:
         """Record that no further job continues this one, although its host lives on for the jobs of other runs."""
@@ -203,14 +221,12 @@ class HostedJob:
         if self._folder.kind != "train" or self.cancelled or result is None or not result.interrupted:
             return False
         jobs = [job for job in self._record.jobs if job.kind == "train"]
-        count = interruptions(job.result for job in jobs)
         if jobs[-1].folder.path != self.path:
             return False
-        if count > most:
-            if most:
-                self.explain(
-                    f"{result.error}. It does not go on: it was restarted {most} of {most} times (max_restarts)"
-                )
+        restart, most = _restart([job.result for job in jobs], most)
+        if restart > most:
+            if why := _no_more(result, restart, most):
+                self.explain(f"{result.error}. It does not go on: {why}")
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
@@ -230,10 +246,32 @@ class HostedJob:
                 "train",
                 options,
                 after=jobs[-1],
-                restart=0 if result.values.get(GIVEN_BACK) else count,
+                restart=restart,
                 max_restarts=most,
                 launcher=launcher,
             )
         except ResumedError:  # by the user
             return False
         return True
+
+
+def _restart(results: Sequence[Result | None], most: int) -> tuple[int, int]:
+    """Return the number of the next restart of a run, and the number after which the run does not go on.
+
+    Args:
+        results: The results of its trainings, oldest first.
+        most: Number of interruptions after which the run does not go on.
+    """
+    last = results[-1]
+    if last is not None and last.values.get(LAUNCH_FAILED):
+        return launch_failures(results), MOST_LAUNCH_FAILURES
+    if last is not None and last.values.get(GIVEN_BACK):
+        return 0, most
+    return interruptions(results), most
+
+
+def _no_more(result: Result, restart: int, most: int) -> str:
+    """Return why a run is not restarted once more; an empty text if it was never to be."""
+    if result.values.get(LAUNCH_FAILED):
+        return f"no training of it could start, {restart} times in a row"
+    return f"it was restarted {most} of {most} times (max_restarts)" if most else ""

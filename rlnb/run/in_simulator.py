@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +12,7 @@ from rlnb.records.record import RunRecord
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Job, JobKind, Result
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
@@ -69,7 +67,7 @@ def _do_there(record: RunRecord, job: Job, folder: JobDir) -> None:
     except OSError as exc:
         raise RlnbError(f"The files of the job cannot be written: {exc}. Free space in {record.path}.") from exc
     finally:
-        shutil.rmtree(out, ignore_errors=True)
+        entries.remove_tree(out, ignore_errors=True)
 
 
 def _take(folder: JobDir, copies: Mapping[str, str]) -> None:
@@ -86,4 +84,4 @@ def _take(folder: JobDir, copies: Mapping[str, str]) -> None:
         if ".." in path.parts or not (path in records or path.parts[0] in (run.media.name, run.exports.name)):
             raise RlnbError(f"The machine of the simulator has sent {name!r}, which is no file of this job.")
         files.make_folder((run.path / name).parent)
-        os.replace(out / Path(copy).name, run.path / name)
+        entries.move(out / Path(copy).name, run.path / name)

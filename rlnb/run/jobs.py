@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import socket
 import sys
 import time
@@ -18,20 +17,21 @@ from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFiniteError, RlnbError, RunError
 from rlnb.hooks.calls import require
-from rlnb.launch.command import runs_one_worker, worker_command
+from rlnb.launch.command import own_env, runs_one_worker, worker_command
+from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
-from rlnb.records.owner import another_users, refuse_another_users
+from rlnb.records.owner import another_users, decided_by, refuse_another_users
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run.in_simulator import in_simulator
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.owner import printable
 from rlnb.storage.serial import to_json
 
@@ -118,9 +118,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     end = f". Last line of its log: {last_line}" if last_line else ""
     loss = f"its process ended without a result (it was killed, or its machine went down){end}"
     if job.may_wait():
-        ids, owner = printable(", ".join(job.submission.jobs)), another_users(record, job.folder)
-        whose = ": run.cancel() takes it out" if owner is None else f" of the user {owner}"
-        loss += f". Its job {ids} may still be in the queue{whose}"
+        loss += f". {_place(record, job)}"
     reason = result.error if result else loss
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
@@ -128,6 +126,35 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
         f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: {_next_call(record, job)}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
+
+
+def in_queue(record: RunRecord, job: JobRecord) -> bool | None:
+    """Ask the queue whether a job whose host is gone is still in it; return None if that is unknown.
+
+    Args:
+        record: The run.
+        job: Job of the run.
+    """
+    ids = job.submission.jobs
+    if not ids or decided_by(record, job.folder):  # a record of another user is no argument of a command
+        return None if ids else False
+    try:
+        launcher = plugins.load(plugins.launcher(record.manifest.launcher).factory)()
+        if not isinstance(launcher, HostedLauncher):
+            return None
+        return launcher.in_queue(job.folder.path, [launcher.checked_id(one, job.folder.submitted) for one in ids])
+    except RlnbError:  # the launcher is not installed, or a record is malformed
+        return None
+
+
+def _place(record: RunRecord, job: JobRecord) -> str:
+    """Return where the job of a host that is gone is now, as a sentence without its end."""
+    ids, owner = printable(", ".join(job.submission.jobs)), another_users(record, job.folder)
+    whose = ": run.cancel() takes it out" if owner is None else f" of the user {owner}"
+    known = in_queue(record, job)
+    if known is None:
+        return f"Its job {ids} may still be in the queue{whose}"
+    return f"Its job {ids} is still in the queue{whose}" if known else f"Its job {ids} has left the queue"
 
 
 def _next_call(record: RunRecord, job: JobRecord) -> str:
@@ -196,7 +223,7 @@ class NewJob:
             and one_worker
             and not command.gpu_per_slot
             and not self.manifest.deterministic  # Warp's modules keep the setting from the time of their import
-            and set(command.env) <= {"PYTHONUNBUFFERED"}
+            and command.env.items() <= own_env().items()
         )
         return {JOB: self.job, COMMAND: self.command}
 
@@ -303,7 +330,7 @@ def _withdraw(job: JobDir, after: str) -> None:
     """Undo a job that was not started. Its claim goes first: a claim without a job would block the run."""
     with contextlib.suppress(OSError):
         if after:
-            JobDir(job.path.parent / after).successor.unlink()
+            entries.remove(JobDir(job.path.parent / after).successor)
         _remove(job)
 
 
@@ -311,8 +338,8 @@ def _remove(job: JobDir) -> None:
     """Remove the folder of a job that was not started. It is hidden first: half of it could be taken for a job."""
     hidden = job.path.with_name(f".{job.path.name}")
     with contextlib.suppress(OSError):
-        job.path.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
+        entries.rename(job.path, hidden.name)
+    entries.remove_tree(hidden, ignore_errors=True)
 
 
 def start_job(

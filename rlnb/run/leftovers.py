@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from rlnb.storage import entries, temporary
 from rlnb.storage.clock import age_s
 
 LEFT_S = 3600.0
@@ -28,21 +29,25 @@ def remove_leftovers(runs: Path) -> None:
     Args:
         runs: Folder of runs, whose drafts are removed.
     """
-    for folder in (*_old(runs, _DRAFT), *_unused(_old(Path(tempfile.gettempdir()), _TEMPORARY))):
-        shutil.rmtree(folder, ignore_errors=True)
+    leftovers = [*_old(runs, _DRAFT)]
+    with contextlib.suppress(OSError):  # no folder for temporary files can be written
+        leftovers += _unused(_old(Path(tempfile.gettempdir()), _TEMPORARY))
+    for folder in leftovers:
+        entries.remove_tree(folder, ignore_errors=True)
+    temporary.tidy()
 
 
 def _old(parent: Path, names: re.Pattern[str]) -> Iterator[Path]:
     """Yield this user's folders in a folder that have such a name and in which nothing has changed for an hour."""
     try:
-        children = [child for child in parent.iterdir() if names.fullmatch(child.name)]
+        children = [child for child in entries.children(parent) if names.fullmatch(child.name)]
     except OSError:
         return
     for child in children:
         try:
             found = child.lstat()
             own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-            if own and min(map(age_s, (child, *child.iterdir()))) > LEFT_S:
+            if own and min(map(age_s, (child, *entries.children(child)))) > LEFT_S:
                 yield child
         except OSError:
             continue

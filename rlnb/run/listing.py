@@ -13,6 +13,7 @@ from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.records import notes
 from rlnb.records.asked import ARGUMENTS, argument, asked
 from rlnb.records.differences import differences
+from rlnb.run.row import RunRow, rows_of
 from rlnb.run.run import Run
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class Runs(Sequence[Run]):
             lasts = [_last(run, name) for run in self]
             values = [last if math.isfinite(last) else None for last in lasts]
         if self and all(value is None for value in values) and name not in ARGUMENTS:
-            names = {name for run in self for name in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
+            newest = [(run, run.record.newest(run.state)) for run in self]
+            names = {name for run, logged in newest for name in (*asked(run.manifest), *logged.names, *logged.tags)}
             raise unknown("metric or argument", name, names, has="There are")
         return values
 
@@ -125,7 +127,7 @@ class Runs(Sequence[Run]):
         return prune(self, keep=keep, whole=whole)
 
     def _rows(self, most: int) -> list[RunRow]:
-        return [_row(run) for run in self._runs[:most]]
+        return rows_of(self._runs[:most])
 
     def __repr__(self) -> str:
         return f"Runs({len(self._runs)})"
@@ -141,23 +143,6 @@ class Runs(Sequence[Run]):
         rows = [[cell(getattr(row, name)) for name in names] for row in newest]
         rest = f", the newest {SHOWN} shown; .table() returns all" if len(self) > SHOWN else ""
         return table(names, rows, caption=f"{counted(len(self), 'run')}{rest}")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class RunRow:
-    """One row of a list of runs."""
-
-    id: str
-    task: str
-    library: str
-    state: str
-    reason: str = ""
-    """Why the run waits, goes on or has ended; empty for most."""
-    iteration: str = ""
-    reward: float | None = None
-    success_rate: float | None = None
-    created: str
-    tags: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,29 +164,10 @@ class Archiving:
         return f"Archiving({self.kind} {counted(len(self.runs), 'run')}: {ids}{', ...' if len(self.runs) > 5 else ''})"
 
 
-def _row(run: Run) -> RunRow:
-    """Return the row of a run. Values that a damaged record makes unreadable are empty, so no run is hidden."""
-    created, state = run.created.astimezone().strftime("%Y-%m-%d %H:%M"), run.state
-    row = RunRow(id=run.id, task=run.task, library=run.library, state=state, created=created)
-    try:
-        (done, total), metrics = run.progress, run.metrics
-        return dataclasses.replace(
-            row,
-            reason=run.record.reason_of(state),
-            iteration=f"{done}/{total}" if total else "",
-            reward=metrics.last("reward") if "reward" in metrics.names else None,
-            success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
-            tags=", ".join(run.tags),
-        )
-    except Exception as exc:
-        logger.warning("%s: %s", run.path, exc)
-        return row
-
-
 def _last(run: Run, name: str) -> float:
     """Return a metric's last value; NaN if there is none or a damaged record makes it unreadable."""
     try:
-        return run.metrics.last(name)
+        return run.record.newest(run.state).last(name)
     except Exception as exc:
         logger.warning("%s: %s", run.path, exc)
         return math.nan

@@ -7,8 +7,6 @@ import dataclasses
 import logging
 import re
 import secrets
-import shutil
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,8 @@ from rlnb.run.leftovers import LEFT_S, remove_leftovers
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import ENDED
+from rlnb.storage import entries
+from rlnb.storage.clock import now_s
 from rlnb.storage.walk import files_below
 
 logger = logging.getLogger(__name__)
@@ -147,18 +147,19 @@ def _remove(path: Path) -> None:
         return
     if path.is_symlink():
         raise OSError(f"is a link to {path.readlink()}. Remove it yourself")
-    for remnant in path.parent.iterdir():  # left by an earlier call, because NFS keeps open files
-        if _REMOVED.fullmatch(remnant.name) and time.time() - remnant.lstat().st_ctime > LEFT_S:
-            shutil.rmtree(remnant, ignore_errors=True)
-    trash = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed"))
+    time_s = now_s(path.parent)
+    for remnant in entries.children(path.parent):  # left by an earlier call, because NFS keeps open files
+        if _REMOVED.fullmatch(remnant.name) and time_s - remnant.lstat().st_ctime > LEFT_S:
+            entries.remove_tree(remnant, ignore_errors=True)
+    trash = entries.rename(path, f".{path.name}.{secrets.token_hex(4)}.removed")
     # A job that was added before the rename is in the folder now; one that comes later finds no folder.
     if not idle(open_record(trash)):
-        trash.rename(path)
+        entries.rename(trash, path.name)
         raise RunError(f"{path.name}: is active again and was kept")
     try:
-        shutil.rmtree(trash)
+        entries.remove_tree(trash)
     except OSError as exc:
-        raise OSError(f"{exc.filename}: {exc.strerror}. The remaining files are in {trash}") from exc
+        raise OSError(f"{exc.filename}: {exc.strerror or exc}. The remaining files are in {trash}") from exc
 
 
 def _below(id: str, path: Path) -> str:

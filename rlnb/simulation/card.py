@@ -19,7 +19,7 @@ from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.folder import ForeignLinkError
 from rlnb.storage.serial import from_json
 from rlnb.tasks import requests
@@ -56,7 +56,7 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
     if path is not None:
         with contextlib.suppress(OSError, ForeignLinkError):  # only a cache; other code reports an unwritable root
             files.make_folder(path.parent)
-            path.unlink(missing_ok=True)
+            entries.remove(path)
             files.write_once(path, card)
     return card
 

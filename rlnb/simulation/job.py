@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import secrets
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,15 +21,16 @@ from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher, Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks.calls import require
-from rlnb.launch.command import interpreter
+from rlnb.launch.command import interpreter, own_env
 from rlnb.launch.local import LocalLauncher
+from rlnb.records.deadline import EXACT_S, here_s
 from rlnb.records.layout import COMMAND, HANDLE, JobDir, run_dir_of
 from rlnb.records.record import JobRecord
 from rlnb.settings import options
 from rlnb.simulation.key import write_key
 from rlnb.simulation.whereabouts import Note
 from rlnb.spec import ENDED, Command, Json, Manifest, Resources, Task
-from rlnb.storage import files, sharing
+from rlnb.storage import entries, files, sharing
 from rlnb.storage.clock import age_s
 from rlnb.tasks.messages import Hosted
 from rlnb.version import __version__
@@ -114,10 +114,11 @@ class SimulatorJob(ABC):
     def note(self, hosted: Hosted) -> None:
         """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
         self.host = hosted.host
-        if hosted.ends_s is not None and hosted.ends_s != self.ends_s:
+        ends_s = None if hosted.ends_s is None else here_s(hosted.ends_s, hosted.now_s)
+        if ends_s is not None and (self.ends_s is None or abs(ends_s - self.ends_s) > EXACT_S):
             self._cancel_timer()
-            self.ends_s = hosted.ends_s
-            self._timer = threading.Timer(max(0.0, hosted.ends_s - ANNOUNCED_S - time.time()), self._announce)
+            self.ends_s = ends_s
+            self._timer = threading.Timer(max(0.0, ends_s - ANNOUNCED_S - time.time()), self._announce)
             self._timer.daemon = True
             self._timer.start()
         self.tell()
@@ -193,7 +194,7 @@ class SharedJob(SimulatorJob):
         try:
             self._handle = self._submit(manifest)
         except BaseException:  # also an interrupt: a job without its folder ends at its start
-            shutil.rmtree(run_dir_of(self.folder.path).path, ignore_errors=True)
+            entries.remove_tree(run_dir_of(self.folder.path).path, ignore_errors=True)
             raise
         self._record = JobRecord(self.folder, launcher.name)
         self.log = self.folder.log()
@@ -203,7 +204,7 @@ class SharedJob(SimulatorJob):
     def _submit(self, manifest: Manifest) -> Mapping[str, Json]:
         """Make the folder of the job, and submit the job; return its handle."""
         files.make_folder(self.folder.path.parent)
-        self.folder.path.mkdir(0o700)  # a team may share the root, and no one else may replace the key or the address
+        entries.make(self.folder.path, 0o700)  # in a team's root, no one else may replace the key or the address
         write_key(self.folder.key)
         command = _command(manifest, self.launcher, self.folder)
         files.write_once(run_dir_of(self.folder.path).manifest, manifest)
@@ -267,7 +268,7 @@ class SharedJob(SimulatorJob):
         """End the job, and leave its launcher's queue."""
         super().end()
         with contextlib.suppress(OSError, RlnbError):  # the job also ends by itself once this kernel is gone
-            self.folder.key.unlink(missing_ok=True)
+            entries.remove(self.folder.key)
             if self._record.result is None:  # a job that only seems to be dead may still occupy its node
                 files.write_once(self.folder.cancel, {"time": files.now(), "save_s": 0.0})
                 self.launcher.cancel(self._handle, self.folder.path)
@@ -323,11 +324,9 @@ def _command(manifest: Manifest, launcher: Launcher, folder: JobDir) -> Command:
     idle_s = math.inf if options.warm_idle_s is None else options.warm_idle_s
     python = interpreter(manifest.python)
     where = ["--loopback"] if isinstance(launcher, LocalLauncher) else []
-    serve = ["-m", "rlnb.node", "--serve", str(folder.path), f"--idle={idle_s}", *where, "--", *python]
+    serve = ["-P", "-m", "rlnb.node", "--serve", str(folder.path), f"--idle={idle_s}", *where, "--", *python]
     asset_root = {"RLNB_ASSET_ROOT": manifest.asset_root} if manifest.asset_root else {}
-    command = Command(
-        argv=(*python, *serve), env={"PYTHONUNBUFFERED": "1", **asset_root}, walltime_s=launcher.walltime_s
-    )
+    command = Command(argv=(*python, *serve), env={**own_env(), **asset_root}, walltime_s=launcher.walltime_s)
     return require("rlnb_wrap_command", command=command, manifest=manifest) or command
 
 
@@ -340,10 +339,10 @@ def _several_nodes(launcher: Launcher) -> list[Problem]:
 
 def _prune(root: Path) -> None:
     """Remove the folders of jobs that ended long ago."""
-    for folder in root.iterdir() if root.is_dir() else ():
+    for folder in entries.matching(root, "*"):
         job = JobDir(folder / "jobs" / "0-simulator")
         if files.there(job.result) and age_s(job.result) > KEPT_S:
-            shutil.rmtree(folder, ignore_errors=True)
+            entries.remove_tree(folder, ignore_errors=True)
 
 
 def _clock(time_s: float) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError, require_linux
-from rlnb.launch.command import interpreter
+from rlnb.launch.command import interpreter, own_env
 from rlnb.simulation.run_files import runs_of
 from rlnb.spec import Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.lines import BEGIN, Lines
 from rlnb.tasks import messages
 from rlnb.tasks.messages import Adoption, Call, Control, Module, Original, Sent
@@ -43,9 +43,10 @@ def agent_command(
             f"The worker's Python {command[0]!r} is missing. Use python=None for this one, {sys.executable}."
         )
     files.make_folder(log.parent)
-    argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *command, "-m", "rlnb.worker", "serve"]
+    worker = [*command, "-P", "-m", "rlnb.worker", "serve"]
+    argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker]
     variables = {"RLNB_ASSET_ROOT": asset_root} if asset_root else {}
-    return [*argv, *options], {**os.environ, "PYTHONUNBUFFERED": "1", **variables}
+    return [*argv, *options], {**os.environ, **own_env(), **variables}
 
 
 class Link:
@@ -125,7 +126,7 @@ class Link:
         for path in paths:
             stamp = files.stamp(path)
             if stamp and self._shipped.get(path) != stamp:
-                content = path.read_bytes()
+                content = entries.read_bytes(path)
                 header = Module(module=path.relative_to(root).as_posix(), root=str(root), bytes=len(content))
                 self._input.write(messages.line(header) + content)
                 self._shipped[path] = stamp

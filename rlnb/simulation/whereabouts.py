@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.launch.hosted import HostProcess
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 
 FOLDER = "simulators/kernels"
@@ -66,7 +66,7 @@ class Note:
         """Remove the record, for good."""
         self._removed = True
         with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            entries.remove(self._path)
 
 
 def whereabouts(root: Path) -> Sequence[Whereabouts]:
@@ -75,7 +75,7 @@ def whereabouts(root: Path) -> Sequence[Whereabouts]:
     The records of kernels that were killed are removed.
     """
     places = []
-    for path in sorted((root / FOLDER).glob("*.json"), key=lambda path: path.name):
+    for path in sorted(entries.matching(root / FOLDER, "*.json"), key=lambda path: path.name):
         with contextlib.suppress(OSError, RlnbError):
             if os.lstat(path).st_uid != os.getuid():
                 continue
@@ -84,5 +84,5 @@ def whereabouts(root: Path) -> Sequence[Whereabouts]:
             if alive:
                 places.append(one)
             elif alive is False:
-                path.unlink(missing_ok=True)
+                entries.remove(path)
     return places

@@ -6,10 +6,10 @@ that of the file server, so a file is compared with another one that has just be
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from pathlib import Path
+
+from rlnb.storage.owner import made_anew
 
 VALID_S = 10.0
 """Seconds for which the difference between two clocks is used again."""
@@ -44,13 +44,23 @@ def age_s(path: Path, doubt_s: float = 0.0) -> float:
     return max(0.0, age) if age > -FUTURE_S else float("inf")
 
 
+def now_s(folder: Path) -> float:
+    """Return the time, in seconds since the epoch, by the clock of a folder's file system.
+
+    It is this machine's time if the folder cannot be written or does not exist.
+    """
+    try:
+        return time.time() + (_offset_s(folder, folder.stat().st_dev) or 0.0)
+    except OSError:
+        return time.time()
+
+
 def _offset_s(folder: Path, device: int) -> float | None:
     """Return the seconds by which a file system's clock is ahead of this machine's; None if that is unknown."""
     read_s, offset = _offsets.get(device, (float("-inf"), 0.0))
     if time.monotonic() - read_s > VALID_S:
         try:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                offset = os.fstat(file.fileno()).st_mtime - time.time()
+            offset = made_anew(folder).st_mtime - time.time()
         except OSError:
             return None
         _offsets[device] = time.monotonic(), offset

@@ -12,6 +12,7 @@ import os
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +21,8 @@ from typing import BinaryIO
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Json
-from rlnb.storage.folder import Folder, leads_elsewhere
-from rlnb.storage.owner import is_of_team, is_own
+from rlnb.storage.folder import Folder, ForeignLinkError, leads_elsewhere
+from rlnb.storage.owner import is_of_team, is_own, writers
 from rlnb.storage.scalars import builtin
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ LARGEST_BYTES = 1 << 27
 """Largest JSON file that is read, in bytes; an evaluation holds every episode."""
 MOST_DETAIL = 1 << 18
 """Most characters of a traceback or a log in a record, so that the record stays readable."""
+
+
+class IrregularError(RlnbError):
+    """A file is a pipe, a device or the like."""
 
 
 def restrict_umask(folder: Path | None = None) -> None:
@@ -255,10 +260,39 @@ def open_regular(path: Path) -> BinaryIO:
         os.close(descriptor)
         with Folder(path.parent) as folder:
             descriptor = folder.open(path.name, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise IrregularError(f"{path} is not a regular file. Move it away.")
+        if status.st_nlink > 1:
+            _refuse_linked(descriptor, path)
+    except BaseException:
         os.close(descriptor)
-        raise RlnbError(f"{path} is not a regular file. Move it away.")
+        raise
     return open(descriptor, "rb")
+
+
+def _refuse_linked(descriptor: int, path: Path) -> None:
+    """Refuse a file to which another user can have linked, in a folder which that user can write.
+
+    Linux allows it where ``fs.protected_hardlinks`` is 0. What was read of it could be published in that folder.
+
+    Raises:
+        ForeignLinkError: The file is such a link.
+    """
+    folder, file = os.stat(path.parent), os.fstat(descriptor)
+    if options.team or sys.platform == "win32":
+        return
+    if folder.st_uid == file.st_uid and not writers(folder, path.parent):
+        return
+    for _ in range(20):  # a record has two names for a moment while it is written
+        time.sleep(0.005)
+        if os.fstat(descriptor).st_nlink < 2:
+            return
+    raise ForeignLinkError(
+        f"{path} has a further name elsewhere (it is a hard link), and other users can have made it. It is not read. "
+        "Use a copy of it."
+    )
 
 
 def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] | None:
@@ -273,6 +307,8 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
             return _decoded(path, file, limit_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except RlnbError:
+        raise
     except OSError as exc:
         raise _unreadable(path, exc) from exc
 
@@ -318,6 +354,8 @@ def read_own_json(path: Path) -> dict[str, Json]:
             return _decoded(path, file, LARGEST_BYTES)
     except FileNotFoundError:
         return {}
+    except RlnbError:
+        raise
     except OSError as exc:
         raise _unreadable(path, exc) from exc
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import sys
 from collections import deque
@@ -26,8 +27,8 @@ _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-class ForeignLinkError(RlnbError):
-    """A path leads through a link that another user has made."""
+class ForeignLinkError(RlnbError, OSError):
+    """A path leads through a link that another user has made, or to a file to which another user can have linked."""
 
 
 class Folder:
@@ -66,11 +67,14 @@ class Folder:
             links: Number of links that are followed.
 
         Raises:
-            ForeignLinkError: The entry is a link of another user.
+            ForeignLinkError: The entry is a link of another user, or would be written and is a file with several names.
             OSError: The entry cannot be opened.
         """
         try:
-            return os.open(self._place(name), flags | _NO_LINK, mode, dir_fd=self._descriptor)
+            descriptor = os.open(self._place(name), flags & ~os.O_TRUNC | _NO_LINK, mode, dir_fd=self._descriptor)
+            return self._to_write(descriptor, name, flags) if flags & (os.O_WRONLY | os.O_RDWR) else descriptor
+        except ForeignLinkError:
+            raise
         except OSError as exc:
             if exc.errno != errno.ELOOP or not links:
                 exc.filename = os.fspath(self.path / name)
@@ -79,29 +83,72 @@ class Folder:
         with Folder(target.parent) as folder:
             return folder.open(target.name, flags, mode, links=links - 1)
 
-    def link(self, name: str, other: str) -> None:
-        """Give an entry another name too. Fails if the name is taken."""
+    def _to_write(self, descriptor: int, name: str, flags: int) -> int:
+        """Return a descriptor that may be written: that of a file which no other user can have linked to its name.
+
+        Linux lets everybody link to every file where ``fs.protected_hardlinks`` is 0, as in some containers.
+        """
+        try:
+            status = os.fstat(descriptor)
+            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode) and _HAS_DESCRIPTORS:
+                raise ForeignLinkError(
+                    f"{self.path / name} has further names (it is a hard link), so it is not written. Move it away."
+                )
+            if flags & os.O_TRUNC:
+                os.ftruncate(descriptor, 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def link(self, name: str, other: str, into: Folder | None = None) -> None:
+        """Give an entry another name too. Fails if the name is taken.
+
+        Args:
+            name: Name of the entry.
+            other: Its further name.
+            into: Folder of the further name; None is this one.
+        """
+        to = into or self
         os.link(
             self._place(name),
-            self._place(other),
+            to._place(other),
             src_dir_fd=self._descriptor,
-            dst_dir_fd=self._descriptor,
+            dst_dir_fd=to._descriptor,
             follow_symlinks=not _HAS_DESCRIPTORS,
         )
 
-    def rename(self, name: str, other: str) -> None:
-        """Rename an entry. A file takes the place of another one, a folder that of an empty one."""
+    def rename(self, name: str, other: str, into: Folder | None = None) -> None:
+        """Rename an entry. A file takes the place of another one, a folder that of an empty one.
+
+        Args:
+            name: Name of the entry.
+            other: Its new name.
+            into: Folder that it is moved into; None is this one.
+        """
         rename = os.rename if _HAS_DESCRIPTORS else os.replace
-        rename(self._place(name), self._place(other), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        to = into or self
+        rename(self._place(name), to._place(other), src_dir_fd=self._descriptor, dst_dir_fd=to._descriptor)
 
     def mkdir(self, name: str, mode: int) -> None:
         """Make a folder, which must not exist."""
         os.mkdir(self._place(name), mode, dir_fd=self._descriptor)
 
+    def touch(self, name: str) -> None:
+        """Set the time of an entry's last change to now. A link is not followed."""
+        os.utime(self._place(name), dir_fd=self._descriptor, follow_symlinks=not _HAS_DESCRIPTORS)
+
     def unlink(self, name: str) -> None:
         """Remove a file, if it exists. Of a link, the link is removed."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._place(name), dir_fd=self._descriptor)
+
+    def rmtree(self, name: str, *, ignore_errors: bool = False) -> None:
+        """Remove a folder with all that is in it. No link is followed."""
+        if _HAS_DESCRIPTORS:
+            shutil.rmtree(name, ignore_errors, dir_fd=self._descriptor)
+        else:
+            shutil.rmtree(self.path / name, ignore_errors)
 
     def _place(self, name: str) -> str:
         return name if _HAS_DESCRIPTORS else os.fspath(self.path / name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 
@@ -78,12 +79,24 @@ def replacers(folder: Path) -> str:
     Raises:
         OSError: The folder does not exist.
     """
-    status = os.stat(folder)
-    if sys.platform == "win32":
+    return _foreign_owner(folder) or renamers(folder)
+
+
+def adders(folder: Path) -> str:
+    """Return who else may make files in a folder, also where it is sticky; "" if only root may.
+
+    Raises:
+        OSError: The folder does not exist.
+    """
+    return _foreign_owner(folder) or writers(os.stat(folder), folder)
+
+
+def _foreign_owner(folder: Path) -> str:
+    """Return the owner of a folder if this user cannot trust it; "" otherwise."""
+    owner = os.stat(folder).st_uid
+    if sys.platform == "win32" or os.getuid() == 0 or owner == 0 or is_own(owner, folder):
         return ""
-    if os.getuid() != 0 and status.st_uid != 0 and not is_own(status.st_uid, folder):
-        return f"its owner, the user {status.st_uid}"
-    return renamers(folder)
+    return f"its owner, the user {owner}"
 
 
 def renamers(folder: Path) -> str:
@@ -129,10 +142,33 @@ def _group_name(group: int) -> str:
 def _private_file(folder: Path) -> os.stat_result | None:
     """Return the status of a new file that this user makes for itself in a folder; None if it cannot make one."""
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            return os.fstat(file.fileno())
+        return made_anew(folder)
     except OSError:
         return None
+
+
+def made_anew(folder: Path) -> os.stat_result:
+    """Return the status of a file that this user makes for itself in a folder. It is removed at once.
+
+    Raises:
+        OSError: No file can be made there.
+    """
+    from rlnb.storage.folder import Folder
+
+    name = f".{os.getpid()}.{secrets.token_hex(8)}"
+    with Folder(folder) as opened:
+        with contextlib.suppress(OSError, AttributeError):  # Linux has files without a name, NFS has not
+            descriptor = opened.open(".", os.O_WRONLY | os.O_TMPFILE, 0o600)
+            try:
+                return os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+        descriptor = opened.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+            opened.unlink(name)
 
 
 def printable(text: str, most: int = 500) -> str:

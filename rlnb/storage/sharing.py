@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rlnb.errors import Problem, RlnbError
 from rlnb.settings import options
-from rlnb.storage.owner import renamers, replacers
+from rlnb.storage.owner import adders, renamers, replacers
 
 EXECUTED = ("runs", "tasks")
 """Folders of a root from which trainings, evaluations and previews execute what this user has put there."""
@@ -52,6 +52,16 @@ def refuse_shared(root: Path, names: tuple[str, ...] = EXECUTED) -> None:
 def exposed(folder: Path) -> str:
     """Return who can replace what is in a folder, and where, as the end of a sentence; "" if only root can."""
     return next((f"{who}, who can rename what is in {where}" for where, who in _exposed(folder)), "")
+
+
+def adders_to(folder: Path) -> str:
+    """Return who else can put a module into a folder from which this user imports, as the end of a sentence; or ""."""
+    if options.team:
+        return ""
+    with contextlib.suppress(OSError):
+        if who := adders(folder):
+            return f"{who}, who can write to it"
+    return exposed(folder)
 
 
 def _exposed(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rlnb.storage.entries import scanned
 from rlnb.storage.files import warn_once
 
 MOST_FOLDERS = 500
@@ -25,27 +25,46 @@ def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) 
         folder: The folder.
         named: Says of a file's name whether to yield the file.
     """
-    waiting, folders, count = deque([os.fspath(folder)]), 1, 0
+    waiting, folders, count = deque([folder]), 1, 0
     while waiting and count <= MOST_FILES:
+        here = waiting.popleft()
         try:
-            with os.scandir(waiting.popleft()) as entries:
+            with scanned(here) as entries:
                 for entry in entries:
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         if named(entry.name):
-                            yield Path(entry.path)
+                            yield here / entry.name
                     elif (folders := folders + 1) <= MOST_FOLDERS:
-                        waiting.append(entry.path)
+                        waiting.append(here / entry.name)
         except OSError:
             continue
     if waiting or folders > MOST_FOLDERS:
         warn_once(f"{folder} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files. The rest is not read.")
 
 
+def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield each folder at and below a folder with the names of its folders and of its files, like :func:`os.walk`.
+
+    No link below it is followed, and no link of another user on the way to it. A caller may remove names of folders.
+    """
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with scanned(here) as entries:
+                kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            continue
+        below = [name for name, is_folder in kinds if is_folder]
+        yield here, below, [name for name, is_folder in kinds if not is_folder]
+        waiting += [here / name for name in reversed(below)]
+
+
 def is_small(folder: Path) -> bool:
     """Return whether :func:`files_below` yields all files below a folder."""
     folders = count = 0
-    for _, _, names in os.walk(folder):
+    for _, _, names in walk(folder):
         folders, count = folders + 1, count + len(names)
         if folders > MOST_FOLDERS or count > MOST_FILES:
             return False

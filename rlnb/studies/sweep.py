@@ -23,7 +23,7 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.installation import install_line
 from rlnb.storage.scalars import whole
 from rlnb.studies.journal import Subject, common, hold, is_own, refuse_anothers, storage
@@ -200,7 +200,7 @@ class Sweep:
         storage(self._path)  # an error for a link of another user
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
-        argv = [sys.executable, "-m", "rlnb.display.own_user", "optuna_dashboard._cli", "--host", "127.0.0.1"]
+        argv = [sys.executable, "-P", "-m", "rlnb.display.own_user", "optuna_dashboard._cli", "--host", "127.0.0.1"]
         return Beside("Optuna's dashboard", [*argv, "--port", port, "--server", "wsgiref", str(self._path)])
 
     def __repr__(self) -> str:
@@ -233,7 +233,7 @@ def get_sweep(name: str) -> Sweep:
     folder = options.folders.sweeps
     path = folder / f"{name}.journal"
     if not path.exists():
-        raise unknown("sweep", name, sorted(p.stem for p in folder.glob("*.journal")), has=f"In {folder}")
+        raise unknown("sweep", name, sorted(p.stem for p in entries.matching(folder, "*.journal")), has=f"In {folder}")
     return Sweep(name, path)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
-from rlnb.storage import files, sharing
+from rlnb.storage import entries, files, sharing
 from rlnb.storage.owner import another_owner
 from rlnb.tasks import version
 
@@ -69,7 +69,7 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
     content = f"# rlnb task {name!r} of {owner!r}\n{body}".encode()
     content += b"" if content.endswith(b"\n") else b"\n"
     if path.is_file():
-        first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
+        first, _, old_body = entries.read_text(path).partition("\n")
         if first.startswith("# rlnb task ") and not first.startswith(f"# rlnb task {name!r} of "):
             raise RlnbError(f"{path} already holds another task ({first[2:]}). Use a name that gives another file.")
         old_owner = re.search(r" of (['\"])(.*)\1$", first)

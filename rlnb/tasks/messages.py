@@ -173,7 +173,10 @@ class Hosted:
     rlnb: str = ""
     """Version of rlnb there."""
     ends_s: float | None = None
-    """Time at which the job is ended, in seconds since the epoch; None if it has no walltime."""
+    """Time at which the job is ended, in seconds since the epoch, by the clock of that machine; None if it has no
+    walltime."""
+    now_s: float | None = None
+    """What that clock shows; None if the machine does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

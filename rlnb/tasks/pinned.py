@@ -9,6 +9,7 @@ from pathlib import Path
 from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
 from rlnb.spec import Task
+from rlnb.storage import entries
 from rlnb.storage.owner import others
 from rlnb.tasks import version
 from rlnb.tasks.cell import module_path, refuse_failed, run_here
@@ -101,7 +102,7 @@ def refuse_another_users(name: str, paths: Iterable[Path]) -> None:
 def _tell_replaced(own: Version, name: str) -> None:
     """Say that the module on disk is not the one that this kernel has saved."""
     try:
-        on_disk = Version(module=own.module, content=own.module.read_bytes(), others={})
+        on_disk = Version(module=own.module, content=entries.read_bytes(own.module), others={})
     except OSError:
         return  # deleted; the kernel still has its version
     if on_disk.sha256 == own.sha256:

@@ -14,17 +14,17 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.settings import options
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.owner import others, replacers
 from rlnb.storage.source_hash import HEADER, is_of, sha256
+from rlnb.storage.walk import files_below
 
 SHOWN_DIGITS = 7
 """Digits of a hash that a text names."""
@@ -44,6 +44,7 @@ _SHIPPED = (
     ".hdr",
 )
 _LARGE_BYTES = 2**20
+_HISTORY = "history"
 _private: dict[int, Path] = {}
 """Folder of this user alone, by the id of the process that has made it."""
 
@@ -87,36 +88,48 @@ def read(module: Path, held: Mapping[Path, bytes]) -> Version:
         OSError: A file cannot be read.
         SyntaxError: A module is not valid Python.
     """
-    contents: dict[Path, bytes] = {module: held[module] if module in held else module.read_bytes()}
+    contents: dict[Path, bytes] = {module: held[module] if module in held else entries.read_bytes(module)}
     todo = [module]
     while todo:
-        for path in _named_files(contents[todo.pop()], module.parent, held):
+        source = todo.pop()
+        for path in _named_files(contents[source], module.parent, source.parent, held):
             if path not in contents:
-                contents[path] = held[path] if path in held else path.read_bytes()
+                contents[path] = held[path] if path in held else entries.read_bytes(path)
                 todo += [path] if path.suffix == ".py" else []
     content = contents.pop(module)
     others = {str(path.relative_to(module.parent)): contents[path] for path in sorted(contents)}
     return Version(module=module, content=content, others=others)
 
 
-def _named_files(source: bytes, folder: Path, held: Mapping[Path, bytes]) -> Iterator[Path]:
+def _named_files(source: bytes, folder: Path, place: Path, held: Mapping[Path, bytes]) -> Iterator[Path]:
+    """Yield the files in a task's folder that a module imports, and those there or beside the module that it names."""
     for node in ast.walk(ast.parse(source)):
-        names: list[str] = []
+        paths: Iterable[Path] = ()
         if isinstance(node, ast.Import):
-            names = [f"{alias.name.split('.')[0]}.py" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module.split('.')[0]}.py"]
+            paths = [path for alias in node.names for path in _imported(folder, alias.name.split(".")[0])]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            paths = _imported(folder, node.module.split(".")[0])
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_SHIPPED):
-            names = [node.value]
-        for name in names:
-            path = folder / name
-            if not Path(name).is_absolute() and ".." not in Path(name).parts and (path in held or path.is_file()):
-                yield path
+            name = Path(node.value)
+            paths = () if name.is_absolute() or ".." in name.parts else dict.fromkeys((folder / name, place / name))
+        yield from (path for path in paths if path in held or path.is_file())
+
+
+def _imported(folder: Path, name: str) -> list[Path]:
+    """Return the files that the import of a name may execute: all modules of a package, or else one module.
+
+    A package may have no ``__init__.py``. Python then prefers a module of the same name.
+    """
+    module, package = folder / f"{name}.py", folder / name
+    if not (package / "__init__.py").is_file() and (module.is_file() or name == _HISTORY):
+        return [module]
+    modules = files_below(package, lambda name: name.endswith(".py") and not name.startswith("."))
+    return sorted(modules) or [module]
 
 
 def history(module: Path) -> Path:
     """Return the folder that keeps the versions of the cells beside a module."""
-    return module.parent / "history"
+    return module.parent / _HISTORY
 
 
 def keep(version: Version) -> Path | None:
@@ -158,7 +171,7 @@ def _private_folder() -> Path:
 def _remove(folder: Path, pid: int) -> None:
     """Remove a folder, unless this is a fork of the process that has made it."""
     if os.getpid() == pid:
-        shutil.rmtree(folder, ignore_errors=True)
+        entries.remove_tree(folder, ignore_errors=True)
 
 
 def _kept(version: Version, root: Path) -> Path | None:
@@ -174,7 +187,7 @@ def _kept(version: Version, root: Path) -> Path | None:
         if not folder.exists():
             _write(folder, contents)
         is_own = options.team or not others(folder)
-        is_whole = all((folder / name).read_bytes() == content for name, content in contents.items())
+        is_whole = all(entries.read_bytes(folder / name) == content for name, content in contents.items())
     except OSError:
         return None
     if is_own and not is_whole:  # edited by hand
@@ -194,7 +207,7 @@ def _is_safe(root: Path) -> bool:
 def _repaired(folder: Path, contents: Mapping[str, bytes], module: str) -> Path | None:
     """Write a kept version again."""
     try:
-        folder.rename(folder.with_name(f"{folder.name}-edited-{secrets.token_hex(4)}"))
+        entries.rename(folder, f"{folder.name}-edited-{secrets.token_hex(4)}")
         _write(folder, contents)
     except OSError:
         return None
@@ -211,21 +224,21 @@ def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
             if not _linked(folder, name, content, draft / name):
                 files.write_bytes(draft / name, content)
         with contextlib.suppress(OSError):  # another process has just written the same version
-            draft.rename(folder)
+            entries.rename(draft, folder.name)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        entries.remove_tree(draft, ignore_errors=True)
 
 
 def _linked(folder: Path, name: str, content: bytes, target: Path) -> bool:
     """Link a large file to the same one of another version, so that an edit of a cell copies no meshes."""
     if len(content) < _LARGE_BYTES:
         return False
-    for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
+    for other in entries.matching(folder.parent, f"{folder.name.rpartition('-')[0]}-*"):
         with contextlib.suppress(OSError):
             status = os.lstat(other / name)
             is_own = status.st_uid == os.lstat(target.parent).st_uid  # another user could edit the file later
-            if is_own and status.st_size == len(content) and (other / name).read_bytes() == content:
-                os.link(other / name, target)
+            if is_own and status.st_size == len(content) and entries.read_bytes(other / name) == content:
+                entries.link(other / name, target)
                 return True
     return False
 
@@ -245,7 +258,7 @@ def verified(module: Path, digest: str | None, others: Mapping[str, str]) -> Ver
     for name, expected in {module.name: digest, **others}.items():
         path = module.parent / name
         try:
-            contents[name] = path.read_bytes()
+            contents[name] = entries.read_bytes(path)
         except OSError as exc:
             raise RlnbError(f"{path}, which the task needs, cannot be read: {exc.strerror or exc}.") from exc
         if not is_of(contents[name], expected):

@@ -61,7 +61,7 @@ class Tracker:
         lines = ["from importlib.metadata import version", *(f"version({name!r})" for name in self.packages), code]
         try:
             done = subprocess.run(
-                [*shlex.split(python), "-c", "\n".join(lines)],
+                [*shlex.split(python), "-P", "-c", "\n".join(lines)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -88,7 +88,7 @@ class Tracker:
         """
         if not self.follows(manifest):
             return
-        self._argv = [sys.executable, "-m", self.module, str(run_dir), *options]
+        self._argv = [sys.executable, "-P", "-m", self.module, str(run_dir), *options]
         try:
             self._process = subprocess.Popen(self._argv, stdin=subprocess.PIPE)
         except OSError as exc:

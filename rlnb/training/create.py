@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rlnb.run.jobs import NewJob
 from rlnb.run.run import Run
 from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest, Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.walk import files_below
 from rlnb.tasks.version import verified
 from rlnb.training.inputs import InputFile
@@ -62,7 +61,7 @@ def create_run(
     run_path = root.runs / manifest.run_id
     new = _first_job(root, manifest, launcher, options)
     folder = _create(new, inputs or {}, like)
-    new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
+    new.start(folder, warm=warm, undo=lambda: entries.remove_tree(run_path, ignore_errors=True))
     return Run.of((ScriptRecord if manifest.script else RunRecord)(run_path, manifest))
 
 
@@ -85,7 +84,7 @@ def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int
         handles = launcher.submit_array(folders, at_once=at_once)
     except BaseException:
         for folder in folders:  # the folder that could not be made may be another run's
-            shutil.rmtree(run_dir_of(folder).path, ignore_errors=True)
+            entries.remove_tree(run_dir_of(folder).path, ignore_errors=True)
         raise
     for folder, handle in zip(folders, handles, strict=True):
         with contextlib.suppress(OSError):  # a full disk; the state follows from the heartbeat
@@ -111,7 +110,7 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None
     record, logs = draft.manifest, draft.logs
     try:
         files.make_folder(staging.parent)
-        staging.mkdir(files.folder_mode(staging.parent))
+        entries.make(staging)
         files.make_subfolder(logs)
         if manifest.task.source:
             _copy_source(manifest.task, Path(manifest.task.source), draft.source)
@@ -121,13 +120,13 @@ def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None
             copy_records(like, draft)
         job = draft.next_job(new.job.kind, new.records)
         files.write_once(record, manifest, limit_bytes=files.RECORD_BYTES)
-        staging.rename(run_path)
+        entries.rename(staging, run_path.name)
     except OSError as exc:
         raise RlnbError(
             f"The run folder could not be made in {run_path.parent}: {exc}. Nothing is left of it."
         ) from exc
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        entries.remove_tree(staging, ignore_errors=True)
     return JobDir(run_path / job.path.relative_to(staging))
 
 
@@ -149,8 +148,7 @@ def _copy_source(task: Task, module: Path, folder: Path) -> None:
 def _copy(file: Path, copy: Path) -> None:
     """Copy a file into a run's folder, readable by those who may read the run."""
     files.make_folder(copy.parent)
-    shutil.copy2(file, copy)
-    copy.chmod(copy.stat().st_mode & files.folder_mode(copy.parent))
+    entries.copy(file, copy)
 
 
 def copy_input(one: InputFile, name: str, run: RunDir) -> None:

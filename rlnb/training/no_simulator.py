@@ -58,7 +58,7 @@ def missing(library: Library, python: str | None) -> tuple[str, ...]:
     code = "import json, sys; from rlnb.storage.installation import unmet; print(json.dumps(unmet(sys.argv[1:])))"
     try:
         done = subprocess.run(
-            [*argv, "-c", code, *library.requires], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+            [*argv, "-P", "-c", code, *library.requires], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         )
         names: list[str] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):  # the worker itself reports such errors

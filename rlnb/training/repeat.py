@@ -24,7 +24,7 @@ from rlnb.records.stock_record import StockRecord
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.spec import Json, Manifest, Task
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.storage.source_hash import is_of
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
 from rlnb.tasks.card import TaskCard
@@ -232,7 +232,7 @@ def _of_script(like: Run, arguments: Arguments) -> Arguments:
 
 
 def _has(path: Path, digest: str | None) -> bool:
-    return path.is_file() and is_of(path.read_bytes(), digest)
+    return path.is_file() and is_of(entries.read_bytes(path), digest)
 
 
 def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import getpass
 import json
 import os
 import select
@@ -21,7 +22,8 @@ import sys
 import threading
 from pathlib import Path
 
-from rlnb.storage import files
+from rlnb.storage import files, temporary
+from rlnb.worker.isaac import working_folder
 from rlnb.worker.jobs.job import work
 
 
@@ -52,6 +54,14 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
+def _name_user() -> None:
+    """Name a user id that has no name, as in many containers, by its number: torch's compiler asks for a name."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = str(os.getuid())
+
+
 def _end_with_agent() -> None:
     """End this process when the agent is gone, however it ended.
 
@@ -74,9 +84,12 @@ def _end_after(pipe: int) -> None:
 
 def main(argv: list[str]) -> int:
     files.restrict_umask()
+    _name_user()
     faulthandler.register(signal.SIGUSR1)  # the agent sends it to get the stacks of all threads
     if argv[0] == "asset-root":
         return _asset_root(argv[1])
+    working_folder.search()
+    temporary.use()
     if argv[0] == "serve":
         _end_with_agent()
         from rlnb.worker.requests.serve import serve

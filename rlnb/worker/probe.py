@@ -103,7 +103,7 @@ def _cuda() -> dict[str, Any]:
 
 
 def _with_kernel_cache(values: Facts) -> Facts:
-    """Add the path and size of Warp's kernel cache.
+    """Add the path and size of Warp's kernel cache, or of the prebuilt one, which the next start copies into it.
 
     The path follows the rule of warp.config.kernel_cache_dir; importing warp to read it would take a second.
     """
@@ -111,10 +111,17 @@ def _with_kernel_cache(values: Facts) -> Facts:
         return values
     base = os.environ.get("WARP_CACHE_PATH")
     base = base or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "warp")
-    cache = os.path.join(os.path.realpath(base), values.versions["warp-lang"])
+    prebuilt = os.environ.get("RLNB_PREBUILT")
+    bases = [os.path.realpath(base), *([os.path.join(prebuilt, "warp")] if prebuilt else [])]
+    caches = [os.path.join(folder, values.versions["warp-lang"]) for folder in bases]
+    cache = next((folder for folder in caches if _mib(folder)), caches[0])
+    return dataclasses.replace(values, kernel_cache=cache, kernel_cache_mib=_mib(cache))
+
+
+def _mib(cache: str) -> float:
+    """Return the size of all files below a folder."""
     files = [os.path.join(folder, name) for folder, _, names in os.walk(cache) for name in names]
-    size_mib = sum(os.path.getsize(file) for file in files if os.path.exists(file)) / 2**20
-    return dataclasses.replace(values, kernel_cache=cache, kernel_cache_mib=size_mib)
+    return sum(os.path.getsize(file) for file in files if os.path.exists(file)) / 2**20
 
 
 def _with_asset_pack(values: Facts) -> Facts:

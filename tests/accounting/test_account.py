@@ -180,9 +180,10 @@ def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_
     assert parts.wall_s == pytest.approx(result.parts.wall_s)
 
 
-def test_a_job_that_gave_its_nodes_back_is_no_interruption(echo_root: object) -> None:
+@pytest.mark.parametrize("reason", ["given_back", "launch_failed"])
+def test_a_job_that_gave_its_nodes_back_or_could_not_start_is_no_interruption(echo_root: object, reason: str) -> None:
     run = echo(launcher=rlnb.injected())
-    rlnb.HostedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", given_back=True)
+    rlnb.HostedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", **{reason: True})
     result = account(run)
     assert result.interruptions == ()
     assert result.parts.lost_s == 0.0

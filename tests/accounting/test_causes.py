@@ -72,6 +72,7 @@ def test_the_cause_that_slurm_names_is_the_cause(guess: str) -> None:
         "PREEMPTED": "preempted",
         "TIMEOUT": "walltime",
         "NODE_FAIL": "node lost",
+        "BOOT_FAIL": "node lost",
         "OUT_OF_MEMORY": "process killed",
         "DEADLINE": "walltime",
         "COMPLETED": "preempted" if guess == REVOKED else "node lost",

@@ -46,7 +46,7 @@ def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
 
 def test_assets_build_prints_the_folder_and_the_packs_that_failed(invoke: Invoke) -> None:
     def build(**changes: Any) -> Any:
-        answer = json.dumps({"folder": "$3:$4:$5:$6", "foreign": [], "failed": {}, **changes}).replace('"', '\\"')
+        answer = json.dumps({"folder": "$4:$5:$6:$7", "foreign": [], "failed": {}, **changes}).replace('"', '\\"')
         python = shlex.join(["/bin/sh", "-c", f'echo building; echo "{answer}"', "sh"])
         return invoke("assets", "build", "/here", "--force", "--robots", "--python", python)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -80,3 +81,39 @@ def test_a_table_in_a_pipe_is_wide_and_writes_numbers_short(
     assert "r" * 120 in output
     assert "0.3333" in output
     assert "None" not in output
+
+
+@pytest.mark.parametrize("columns", [None, "60"])
+def test_a_long_table_is_printed_as_a_short_one(
+    columns: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    rows = [(f"run-{n}", "Écho 日本" if n % 2 else "[b]x\x1b[31m", 1 / (n + 3), None) for n in range(screen.LONG)]
+    screen.table(["run", "task", "reward", "a long head"], rows, title="a [title]")
+    short = capsys.readouterr().out.splitlines()
+    screen.table(["run", "task", "reward", "a long head"], [*rows, rows[0]], title="a [title]")
+    long = capsys.readouterr().out.splitlines()
+    assert long == [*short[:-1], short[-len(rows) - 1], short[-1]]
+
+
+@pytest.mark.parametrize("text", ["x" * 200, "two\nlines"])
+def test_a_long_table_with_a_cell_that_does_not_fit_into_a_line_is_folded(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen.table(["run", "reason"], [("run", text)] * (screen.LONG + 1))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 2 * screen.LONG
+    assert max(map(len, lines)) <= screen.PIPE_COLUMNS
+
+
+def test_ten_thousand_rows_are_printed_in_a_moment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    rows = [(f"20260101-000000-{n:05}", "task", "library", "completed", "20/20", 0.5, None) for n in range(10_000)]
+    begun = time.process_time()
+    screen.table(["id", "task", "library", "state", "iteration", "reward", "success"], rows)
+    assert time.process_time() - begun < 3.0, "rich takes ten"
+    assert len(capsys.readouterr().out.splitlines()) == 10_004

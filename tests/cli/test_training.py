@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -134,7 +134,9 @@ def test_a_failed_training_gives_exit_status_2_with_log_and_next_call(invoke: In
     assert "node0.log" in result.stderr
 
 
-def test_ctrl_c_detaches_and_prints_how_to_find_the_run(tmp_path: Path) -> None:
+@pytest.fixture
+def waiting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], rlnb.Run]]:
+    """A command that waits for the end of its training, and the run, which is cancelled at the end."""
     rlnb_command = [sys.executable, "-c", "from rlnb.cli.app import app; app()"]
     argv = ["train", "Echo", "--library", "echo", "--max-iterations", "200", "--agent", "iteration_s=0.3"]
     env = {**os.environ, "RLNB_ROOT": str(tmp_path), "RLNB_QUEUE": str(tmp_path / ".queue")}
@@ -149,22 +151,39 @@ def test_ctrl_c_detaches_and_prints_how_to_find_the_run(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
-    id = process.stderr.readline().split()[0]
+    run = rlnb.Run(tmp_path / "runs" / process.stderr.readline().split()[0])
     deadline = time.monotonic() + TIMEOUT_S
-    while rlnb.Run(tmp_path / "runs" / id).state != "running":  # by then the command waits, even on a busy machine
+    while run.state != "running":  # by then the command waits, even on a busy machine
         assert time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(0.5)
+    yield process, run
+    run.cancel()
+
+
+def test_ctrl_c_detaches_and_prints_how_to_find_the_run(waiting: tuple[subprocess.Popen[str], rlnb.Run]) -> None:
+    process, run = waiting
     os.killpg(process.pid, signal.SIGINT)  # like a terminal, to the whole process group
     _, message = process.communicate(timeout=TIMEOUT_S)
-    try:
-        assert process.returncode == training.INTERRUPTED
-        assert f"rlnb show {id}" in message
-        assert "Traceback" not in message
-        time.sleep(0.5)
-        assert rlnb.Run(tmp_path / "runs" / id).state in ("queued", "starting", "running")
-    finally:
-        rlnb.Run(tmp_path / "runs" / id).cancel()
+    assert process.returncode == training.INTERRUPTED
+    assert f"rlnb show {run.id}" in message
+    assert "Traceback" not in message
+    time.sleep(0.5)
+    assert run.state in ("queued", "starting", "running")
+
+
+def test_sigterm_ends_the_training_with_a_checkpoint_before_the_command_ends(
+    waiting: tuple[subprocess.Popen[str], rlnb.Run],
+) -> None:
+    """The first command of a container takes all other processes with it."""
+    process, run = waiting
+    process.terminate()
+    _, message = process.communicate(timeout=TIMEOUT_S)
+    assert run.state == "cancelled"
+    assert process.returncode == training.TERMINATED
+    assert f"rlnb resume {run.id}" in message
+    assert "Traceback" not in message
+    assert run.checkpoints.last_whole() is not None
 
 
 def test_resume_continues_in_the_same_run(invoke: Invoke, start: Start, ended: Ended) -> None:

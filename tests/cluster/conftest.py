@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,14 @@ from fixtures import module_of, running
 NODES = 4
 PORTS, PROCESSES = 20, 16
 """Distance between the ports of two test processes, and the largest number of test processes."""
+
+
+PROLOG = """#!/bin/sh
+test -e {folder}/slow.$SLURMD_NODENAME && sleep 8
+test -e {folder}/broken.$SLURMD_NODENAME && exit 1
+exit 0
+"""
+"""A Prolog that fails or is slow on the nodes for which there is a file."""
 
 
 def free_port(number: int) -> int:
@@ -63,6 +71,28 @@ def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     folder = Path(f"/tmp/rlnb-slurm-gpu-{os.getpid()}")
     with running(rig.Slurm(folder, 2, port=free_port(number), gpus=2)) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Provide a Slurm of three nodes beside the other one, and a function that gives nodes a Prolog that fails.
+
+    With ``kind="slow"``, the Prolog takes eight seconds instead.
+    """
+    rig, folder = module_of("slurm", "Slurm"), tmp_path / "prolog"
+    folder.mkdir()
+    (folder / "prolog").write_text(PROLOG.format(folder=folder))
+    (folder / "prolog").chmod(0o755)
+    monkeypatch.setenv("SLURM_CONF", "")  # its value afterwards is again that of the other Slurm
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    place = Path(f"/tmp/rlnb-slurm-prolog-{os.getpid()}")
+
+    def make(*nodes: int, kind: str = "broken") -> None:
+        for node in nodes:
+            (folder / f"{kind}.node{node}").touch()
+
+    with running(rig.Slurm(place, 3, port=free_port(number), prolog=folder / "prolog")):
+        yield make
 
 
 @pytest.fixture(scope="session")

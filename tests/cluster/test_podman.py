@@ -15,6 +15,8 @@ from runs_on_nodes import LEAVE_S, echo, processes, wait_until
 import rlnb
 
 CANCEL_S = 30.0
+WORKER = "localhost/rlnb-worker"
+"""The image that ``benchmarks/images.py`` builds from the recipe."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -29,6 +31,18 @@ def podman(tmp_path: Path) -> Any:
     rig.write_settings(tmp_path / "containers.conf")
     prologue = [f"export CONTAINERS_CONF={tmp_path / 'containers.conf'}"]
     return {"container": rig.IMAGE, "container_runtime": "podman", "prologue": prologue}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    """Provide the launcher's settings for the worker's image of ``rlnb containers write``."""
+    import podman as rig
+
+    if reason := rig.missing(WORKER):
+        pytest.skip(reason)
+    rig.write_settings(tmp_path / "containers.conf", shared=False)
+    prologue = [f"export CONTAINERS_CONF={tmp_path / 'containers.conf'}"]
+    return {"container": WORKER, "container_runtime": "podman", "prologue": prologue}
 
 
 def inside(run: rlnb.Run) -> Sequence[psutil.Process]:
@@ -55,6 +69,18 @@ def test_isaac_lab_trains_in_a_container_and_its_files_belong_to_the_user(slurm:
     assert run.wait(200).state == "completed", run.logs()
     assert run.progress == (2, 2)
     assert "rlnb_dask.docker podman" in run.command
+    owners = {(path.stat().st_uid, path.stat().st_gid) for path in run.path.rglob("*")}
+    assert owners == {(os.getuid(), os.getgid())}
+    wait_until(lambda: not processes(run) and not slurm.jobs(), LEAVE_S)
+
+
+@pytest.mark.isaaclab
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_isaac_lab_trains_in_the_image_of_the_recipe(slurm: Any, clean: Path, recipe: Any) -> None:
+    launcher = rlnb.slurm(walltime="00:10:00", cpus_per_node=2, memory_gib_per_node=6, **recipe)
+    run = rlnb.train("Isaac-Cartpole-Direct", num_envs=16, max_iterations=2, device="cpu", launcher=launcher)
+    assert run.wait(250).state == "completed", run.logs()
+    assert "/opt/rlnb/prebuilt" not in run.logs(), "a warning about kernels that could not be copied"
     owners = {(path.stat().st_uid, path.stat().st_gid) for path in run.path.rglob("*")}
     assert owners == {(os.getuid(), os.getgid())}
     wait_until(lambda: not processes(run) and not slurm.jobs(), LEAVE_S)

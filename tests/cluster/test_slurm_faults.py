@@ -72,7 +72,7 @@ def test_the_job_of_a_host_that_died_while_it_waited_leaves_the_queue(drained: A
     psutil.Process(run.jobs[-1].handle["pid"]).kill()
     wait_until(lambda: run.state == "lost", 20)
     (number,) = json.loads(job.submitted.read_text())["jobs"]
-    with pytest.raises(rlnb.RunError, match=rf"job {number} may still be in the queue: run.cancel\(\) takes it out"):
+    with pytest.raises(rlnb.RunError, match=rf"job {number} is still in the queue: run.cancel\(\) takes it out"):
         run.wait()
     assert slurm.jobs() == [number]
     run.cancel()

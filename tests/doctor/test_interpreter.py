@@ -186,6 +186,20 @@ def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: 
     assert interpreter.look(None, WAIT_S).kernel_cache_mib == 1.0
 
 
+@pytest.mark.isaaclab
+def test_kernels_that_an_image_brings_are_reported_until_the_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path / "own"))
+    empty = Path(interpreter.look(None, WAIT_S).kernel_cache)
+    brought = tmp_path / "image" / "warp" / empty.name
+    brought.mkdir(parents=True)
+    (brought / "wp_kernel.o").write_bytes(bytes(2**20))
+    monkeypatch.setenv("RLNB_PREBUILT", str(tmp_path / "image"))
+    worker = interpreter.look(None, WAIT_S)
+    assert (worker.kernel_cache, worker.kernel_cache_mib) == (str(brought), 1.0)
+
+
 def test_an_empty_kernel_cache_is_reported_with_the_time_of_the_first_run() -> None:
     assert "compiles" in interpreter.check_kernel_cache(dataclasses.replace(FIT, kernel_cache_mib=0.0)).text
     assert interpreter.check_kernel_cache(FIT).text == "/cache/warp/1.17.0: 7.0 MiB"

@@ -16,9 +16,9 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import manager
-from rlnb.records import layout, record
+from rlnb.records import record
 from rlnb.records.layout import RunDir
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 DIES = """
 import os, signal, sys
@@ -165,9 +165,9 @@ def test_a_number_that_another_kernel_has_just_taken_for_another_kind_is_not_reu
 ) -> None:
     run = RunDir(tmp_path)
     run.next_job("evaluate")
-    listings = [iter(())]  # the listing from before that job
-    real = layout._children
-    monkeypatch.setattr(layout, "_children", lambda folder: listings.pop() if listings else real(folder))
+    listings: list[list[Path]] = [[]]  # the listing from before that job
+    real = entries.children
+    monkeypatch.setattr(entries, "children", lambda folder: listings.pop() if listings else real(folder))
     assert run.next_job("train").number == 1
 
 

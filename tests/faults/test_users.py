@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from users import ANN, EVE, as_root, as_user, given, link, shared_root
+from attacks import Watch
+from users import ANN, EVE, RECORDED, as_root, as_user, given, link, shared_root
 
 import rlnb
 
 DEFINE = (
     "from rlnb.tasks.cell import write_module\nwrite_module(rlnb.options.folders, {name!r}, {body!r}, {book!r}, print)"
 )
+
+SHOW = f"""
+run = rlnb.get_run({RECORDED.name!r})
+for show in (lambda: run.state, lambda: [*run.checkpoints], lambda: run.films, lambda: run.metrics.names,
+        lambda: rlnb.runs()._repr_html_(), lambda: rlnb.runs().prune(keep=1), lambda: [*run.notes]):
+    try:
+        print(show())
+    except rlnb.RlnbError as exc:
+        print(exc)
+"""
 
 pytestmark = as_root
 
@@ -54,6 +67,34 @@ def test_a_cell_is_not_written_through_links(shared: Path, home: Path) -> None:
     printed = as_user(ANN, DEFINE.format(name="Push", body="TASK = 1", book="a.ipynb"), shared)
     assert "belongs to that user" in printed
     assert profile.read_text() == "mine"
+
+
+def planted(shared: Path, home: Path) -> None:
+    """Put a package of Eve, which writes to Ann's home, beside the cells."""
+    package = shared / "tasks" / "planted"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"open({str(home / 'executed')!r}, 'w')\n")
+    given(package, EVE)
+
+
+def test_a_package_beside_a_cell_is_imported_by_no_library(shared: Path, home: Path) -> None:
+    planted(shared, home)
+    as_user(ANN, DEFINE.format(name="Push", body="TASK = 1", book="a.ipynb"), shared)
+    code = (
+        "from pathlib import Path\nfrom rlnb.worker.isaac.module import import_file\n"
+        "import_file(Path(rlnb.task('Push').source), ())\nimport planted"
+    )
+    printed = as_user(ANN, code, shared, before="import rlnb.worker.isaac.module")
+    assert "ModuleNotFoundError: No module named 'planted'" in printed
+    assert not (home / "executed").exists()
+
+
+def test_a_package_of_another_user_that_a_cell_imports_is_refused(shared: Path, home: Path) -> None:
+    planted(shared, home)
+    as_user(ANN, DEFINE.format(name="Push", body="import planted", book="a.ipynb"), shared)
+    printed = as_user(ANN, "rlnb.task('Push')", shared)
+    package = shared / "tasks" / "planted" / "__init__.py"
+    assert f"The task 'Push' would execute {package}, which belongs to the user {EVE}" in printed
 
 
 def given_file(path: Path) -> Path:
@@ -101,3 +142,39 @@ def test_checkpoints_are_deleted_only_below_their_run(shared: Path, home: Path) 
     with pytest.raises(rlnb.RlnbError, match=r"is in .*, which is not in "):
         rlnb.runs().prune(keep=1).apply()
     assert len(list((home / "logs").rglob("model_*"))) > 2
+
+
+@pytest.mark.parametrize("name", ["jobs", "jobs/0-train", "logs", "notes", "media"])
+def test_lists_and_figures_read_nothing_through_anothers_links(name: str, shared: Path, home: Path) -> None:
+    run = shared / "runs" / RECORDED.name
+    shutil.copytree(RECORDED, run)
+    mine = home / Path(name).name
+    if (run / name).exists():
+        (run / name).rename(mine)
+    else:
+        (mine / "below").mkdir(parents=True)
+    given(mine, ANN)
+    given(run, EVE)
+    link(run / name, mine)
+    with Watch(home) as watch:
+        printed = as_user(ANN, SHOW, shared, before=SHOW)
+        assert not watch.seen()
+    assert "Traceback" not in printed
+
+
+def test_a_link_in_place_of_the_runs_is_not_listed(shared: Path, home: Path) -> None:
+    shutil.copytree(RECORDED, home / "runs" / RECORDED.name)
+    given(home / "runs", ANN)
+    (shared / "runs").rmdir()
+    link(shared / "runs", home / "runs")
+    with Watch(home) as watch:
+        assert f"is a link of the user {EVE}, which is not followed" in as_user(ANN, "rlnb.runs()", shared)
+        assert not watch.seen()
+
+
+def test_a_pipe_in_place_of_the_notebook_of_a_report_stops_nothing(shared: Path) -> None:
+    run = shared / "runs" / RECORDED.name
+    shutil.copytree(RECORDED, run)
+    os.mkfifo(run / "report.ipynb")
+    with pytest.raises(rlnb.RlnbError, match="which rlnb did not write"):
+        rlnb.report(rlnb.get_run(run.name))

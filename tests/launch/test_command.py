@@ -30,28 +30,29 @@ def manifest(nproc_per_node: int = 1, python: str | None = "/opt/env/bin/python"
 def test_one_process_is_plain_python() -> None:
     command = worker_command(manifest(), "train", RUN, JOB)
     assert command.shell() == (
-        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
+        "PYTHONUNBUFFERED=1 /opt/env/bin/python -P -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
 
 
 def test_several_processes_are_started_by_torchrun() -> None:
     command = worker_command(manifest(nproc_per_node=4), "train", RUN, JOB)
     assert command.shell() == (
-        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1"
+        "PYTHONUNBUFFERED=1 /opt/env/bin/python -P -m torch.distributed.run --nproc_per_node=4 --nnodes=1"
         " -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
 
 
 def test_isaaclabs_launch_script_is_an_interpreter_with_an_argument() -> None:
     command = worker_command(manifest(python="/opt/isaaclab/isaaclab.sh -p"), "train", RUN, JOB)
-    assert command.argv[:4] == ("/opt/isaaclab/isaaclab.sh", "-p", "-m", "rlnb.worker")
+    assert command.argv[:5] == ("/opt/isaaclab/isaaclab.sh", "-p", "-P", "-m", "rlnb.worker")
 
 
 def test_an_interpreter_in_a_folder_with_a_space_is_quoted() -> None:
     command = worker_command(manifest(python="'/opt/my env/python' -X dev"), "train", Path("/data/my runs"), JOB)
     assert command.argv[:3] == ("/opt/my env/python", "-X", "dev")
     assert command.shell() == (
-        "PYTHONUNBUFFERED=1 '/opt/my env/python' -X dev -m rlnb.worker train '/data/my runs' /data/runs/r1/jobs/0-train"
+        "PYTHONUNBUFFERED=1 '/opt/my env/python' -X dev -P -m rlnb.worker train '/data/my runs' "
+        "/data/runs/r1/jobs/0-train"
     )
 
 
@@ -64,7 +65,7 @@ def test_only_training_waits_in_the_queue_and_runs_on_several_ranks(kind: str) -
     training = worker_command(manifest(nproc_per_node=2), "train", RUN, JOB)
     other = worker_command(manifest(nproc_per_node=2), kind, RUN, JOB)  # type: ignore[arg-type]
     assert (training.queued, other.queued) == (True, False)
-    assert other.argv == ("/opt/env/bin/python", "-m", "rlnb.worker", kind, str(RUN), str(JOB))
+    assert other.argv == ("/opt/env/bin/python", "-P", "-m", "rlnb.worker", kind, str(RUN), str(JOB))
 
 
 def test_a_launcher_with_its_own_queue_skips_the_machines_queue() -> None:
@@ -95,7 +96,7 @@ TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
 
 def test_on_several_nodes_the_agent_sets_the_node_rank() -> None:
     request = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
-    ranks = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
+    ranks = ("-P", "-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
     command = worker_command(request, "train", RUN, JOB)
     assert command.argv == ("/opt/env/bin/python", *ranks, "-m", "rlnb.worker", "train", *PATHS)
 

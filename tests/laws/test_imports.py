@@ -56,7 +56,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "errors": set(),
     "nvidia": set(),
     "spec": set(),
-    "storage": {"packaging"},
+    "storage": {"packaging", "psutil"},
     "settings": set(),
     "contracts": set(),
     "hookspecs": {"pluggy"},
@@ -78,6 +78,7 @@ AGENT_MAY = (
     "rlnb.version",
     "rlnb.records.layout",
     "rlnb.records.alerts",
+    "rlnb.records.deadline",
     "rlnb.records.waits",
 )
 """Modules of rlnb that the node agent may import. The agent starts on every node and must start quickly."""

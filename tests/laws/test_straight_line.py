@@ -29,12 +29,12 @@ CARD = TaskCard(
 )
 STORAGE = "/storage"
 """Its modules count as one: a record is written by one of them, in a folder that another one has opened."""
-MOST_CHANGES = 54
+MOST_CHANGES = 60
 """Largest number of calls from one file into another; 53 at commit 2fe4a19, with the echo library. Nine of them are
 the hooks of plugins, which all go through ``rlnb.hooks``; three, with three returns, the version of a task and the
 sizes of a library; nine, with ten returns, look whether other users can write a folder, before a training starts and
-when a folder is made in it."""
-MOST_RETURNS = 25
+when a folder is made in it; five are records that are listed and written by the door of ``rlnb.storage``."""
+MOST_RETURNS = 30
 """Largest number of calls into a file that was left before; 37 at commit 2fe4a19."""
 
 

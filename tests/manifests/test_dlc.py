@@ -38,7 +38,7 @@ def test_it_has_the_parameters_of_the_client(request_of: Make) -> None:
         "envs": "OMP_NUM_THREADS=8,NCCL_DEBUG=WARN",
         "workspace_id": "270969",
         "priority": "5",
-        "command": f"python -m rlnb.pods {made.path}",
+        "command": f"python -P -m rlnb.pods {made.path}",
     }
 
 

@@ -34,7 +34,7 @@ def test_its_tasks_form_a_group_and_connect_to_its_first_task(request_of: Make) 
     task = group["tasks"][1]
     assert set(task) <= TASK
     assert task["args"] == [
-        f"MASTER_ADDR={{{{host:node0}}}} MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 exec python -m rlnb.pods {made.path}"
+        f"MASTER_ADDR={{{{host:node0}}}} MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 exec python -P -m rlnb.pods {made.path}"
     ]
     assert task["environment"] == {"OMP_NUM_THREADS": "8", "NCCL_DEBUG": "WARN"}
     assert task["credentials"] == {"wandb": {"WANDB_API_KEY": "api-key"}}

@@ -63,7 +63,7 @@ def test_a_master_and_workers_are_started_again_and_see_the_runs(request_of: Mak
         assert template["metadata"]["annotations"] == {"sidecar.istio.io/inject": "false"}
         (container,) = template["spec"]["containers"]
         assert (container["name"], container["image"]) == ("pytorch", made.image)
-        assert container["command"] == ["python", "-m", "rlnb.pods", str(made.path)]
+        assert container["command"] == ["python", "-P", "-m", "rlnb.pods", str(made.path)]
     assert list(rendered(request_of("pytorchjob", nodes=1))["spec"]["pytorchReplicaSpecs"]) == ["Master"]
 
 

@@ -34,7 +34,7 @@ def test_the_size_of_a_pod_follows_its_gpus_or_ranks(request_of: Make) -> None:
 
 
 def test_an_image_has_its_own_interpreter(request_of: Make) -> None:
-    assert request_of("osmo").argv[:3] == ["python", "-m", "rlnb.pods"]
+    assert request_of("osmo").argv[:4] == ["python", "-P", "-m", "rlnb.pods"]
     assert request_of("sbatch").argv[0] == sys.executable
     assert request_of("sbatch", python="/env/bin/python").argv[0] == "/env/bin/python"
 

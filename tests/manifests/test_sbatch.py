@@ -29,7 +29,7 @@ export NOTE='two words'
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000)) WORLD_SIZE=$SLURM_NNODES
 srun --export=ALL ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} \
---kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec "$@"' rlnb '/my env/python' -m rlnb.pods """
+--kill-on-bad-exit=1 bash -c 'RANK=$SLURM_PROCID exec "$@"' rlnb '/my env/python' -P -m rlnb.pods """
 
 
 def test_it_sets_node_master_time_and_a_port_of_the_job(request_of: Callable[..., Request]) -> None:

@@ -10,7 +10,7 @@ from rlnb.manifests.request import Request
 
 def test_it_has_one_command_for_all_nodes_and_comments_with_one_per_node(request_of: Callable[..., Request]) -> None:
     made = request_of("shell", nodes=2, python="/my env/python")
-    command = f"'/my env/python' -m rlnb.pods {made.path}"
+    command = f"'/my env/python' -P -m rlnb.pods {made.path}"
     text = shell.render(made)
     assert [line for line in text.splitlines() if not line.startswith("#")] == [command]
     for node in (0, 1):

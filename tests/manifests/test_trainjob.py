@@ -52,7 +52,7 @@ def test_the_trainer_has_the_command_and_the_patch_the_volumes(request_of: Make)
     assert document["metadata"] == {"name": made.name, "labels": {"kueue.x-k8s.io/queue-name": "robots"}}
     assert (spec["runtimeRef"], spec["activeDeadlineSeconds"]) == ({"name": "torch-distributed"}, 4200)
     assert (spec["trainer"]["numNodes"], spec["trainer"]["image"]) == (3, made.image)
-    assert spec["trainer"]["command"] == ["python", "-m", "rlnb.pods", str(made.path)]
+    assert spec["trainer"]["command"] == ["python", "-P", "-m", "rlnb.pods", str(made.path)]
     pod = pod_of(document)
     assert pod["metadata"]["annotations"] == {"sidecar.istio.io/inject": "false"}
     assert {volume["name"] for volume in pod["spec"]["volumes"]} == {"runs", "shm"}

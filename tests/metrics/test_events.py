@@ -362,3 +362,17 @@ def test_an_event_of_no_bytes_is_read_over_and_zeros_are_damage(
     path.write_bytes(path.read_bytes() + bytes(64) + whole)
     assert reader.refresh() == 0
     assert "a record claims 0 bytes" in caplog.text
+
+
+def test_looking_for_news_of_very_many_tags_costs_little(tmp_path: Path) -> None:
+    """A view that asks for each tag looks for news all the time."""
+    write(tmp_path, event(1, {f"t/{number}": 1.0 for number in range(20_000)}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 20_000
+    begun = time.process_time()
+    for _ in range(20):
+        reader.refresh()
+    assert time.process_time() - begun < 0.2
+    write(tmp_path, event(2, {"t/7": 2.0, "new": 1.0}), suffix=".later")
+    assert reader.refresh() == 2
+    assert (reader.scalars["t/7"][-1][2], "new" in reader.tags) == (2.0, True)

@@ -41,6 +41,7 @@ WAYS = {
     "inputs/teacher/model.pt": None,
     "jobs/0-train/handle.json": None,
     "jobs/0-train/waits.json": None,
+    "jobs/0-train/summary.json": None,
     "jobs/0-train/settled.json": None,
     "jobs/0-train/order.json": None,
     "jobs/0-train/sent.json": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 
 serve._load = AssetRoot
-sys.exit(worker.main(sys.argv[3:]))
+sys.exit(worker.main(sys.argv[4:]))
 """
 """The real worker without Isaac Lab."""
 
@@ -48,6 +49,24 @@ def test_a_worker_gets_no_place_and_no_session_but_the_variables_of_its_command(
     variables = environment(("python", "-m", "rlnb.worker", "train"), {"OMP_NUM_THREADS": "2", "RANK": "0"})
     assert (PLACE | SESSION) & variables.keys() == {"RANK"}
     assert (variables["RANK"], variables["OMP_NUM_THREADS"], variables["NCCL_DEBUG"]) == ("0", "2", "INFO")
+
+
+@pytest.mark.parametrize("argv", [("python", "-P", "-m", "rlnb.worker", "train"), ("python", "train.py")])
+def test_the_folder_for_temporary_files_is_the_users_own(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o1777)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert environment(argv, {})["TMPDIR"] == str(tmp_path / f"rlnb-{os.getuid()}-tmp")
+
+
+def test_only_rlnbs_own_modules_do_not_search_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, script = ("python", "-P", "-m", "rlnb.worker", "train"), ("python", "train.py")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert environment(worker, {})["PYTHONSAFEPATH"] == "rlnb"
+    assert "PYTHONSAFEPATH" not in environment(script, {}), "a script needs its own folder"
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    assert environment(worker, {})["PYTHONSAFEPATH"] == environment(script, {})["PYTHONSAFEPATH"] == "1"
 
 
 def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:

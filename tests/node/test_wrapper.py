@@ -38,7 +38,7 @@ def block(request, exchange):
 
 serve._load = AssetRoot
 serve._HANDLERS = {**serve._HANDLERS, requests.Compile: compile, requests.Close: block}
-sys.exit(worker.main(sys.argv[3:]))
+sys.exit(worker.main(sys.argv[4:]))
 """
 """The real worker without Isaac Lab, with a request that never ends."""
 
@@ -210,7 +210,7 @@ def test_the_real_command_line_of_isaac_lab(root: Path, monkeypatch: pytest.Monk
     try:
         living = rlnb.simulator(python=python).wait()
         worker = psutil.Process(living.pid)
-        assert worker.cmdline()[1:4] == ["-m", "rlnb.worker", "serve"]
+        assert worker.cmdline()[1:4] == ["-P", "-m", "rlnb.worker"]
         shown = rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1, device="cpu", python=python)
         assert shown.frames["preview"]["rgb"].std() > 0
         assert living.pid == worker.pid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from rlnb.errors import RlnbError
 from rlnb.records import camera_files
 from rlnb.records.camera_files import Frame, FrameReader, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
+from rlnb.storage import clock as clock_of_files
 
 WANTED = Wanted(cameras=("wrist",), data_types=(), num_envs=4, size=(160, 120), share=0.04)
 
@@ -75,6 +77,17 @@ def test_a_request_left_from_an_earlier_job_is_not_answered(run: RunDir) -> None
     assert writer.wanted() is None
     reader.still_looking()
     assert live_request(writer) == WANTED
+
+
+@pytest.mark.parametrize("ahead_s", [3600.0, -3600.0])
+def test_a_node_with_another_clock_than_the_file_server_answers(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, ahead_s: float
+) -> None:
+    FrameReader(run).want(WANTED)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + ahead_s)
+    monkeypatch.setattr(clock_of_files, "_offsets", {})
+    assert live_request(FrameWriter(run)) == WANTED
 
 
 def test_the_same_request_stays_the_same_object_and_a_new_one_replaces_it(run: RunDir) -> None:

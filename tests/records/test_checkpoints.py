@@ -7,11 +7,16 @@ import json
 import logging
 import os
 import re
+import shutil
+import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb import plugins
@@ -46,6 +51,23 @@ def test_the_last_and_the_best_by_any_metric(root: Path) -> None:
     assert run.checkpoints.best("fps") == run.checkpoints[-1], "the newest of equals"
     with pytest.raises(rlnb.NotFoundError, match=r"No metric.*'rewardx'.*reward"):
         run.checkpoints.best("rewardx")
+
+
+def test_thousands_of_checkpoints_are_rated_in_a_moment(root: Path) -> None:
+    run = echo()
+    logs, count = run.path / "logs", 6_000
+    writer = EventFileWriter(str(logs))
+    for step in range(ITERATIONS, count):
+        value = Summary.Value(tag="Train/mean_reward", simple_value=1.0 + step)
+        writer.add_event(Event(wall_time=2e9 + step, step=step, summary=Summary(value=[value])))
+    writer.close()
+    newest = Path(shutil.copy(run.checkpoints[-1], logs / f"model_{count - 1}.json"))
+    record = RunRecord(run.path)
+    assert len(record.metrics["reward"]) == count
+    checkpoints = Checkpoints([logs / f"model_{number}.json" for number in range(count)], record)
+    begun = time.process_time()
+    assert checkpoints.best() == newest
+    assert time.process_time() - begun < 1.0
 
 
 def test_a_run_without_checkpoints_has_neither(root: Path) -> None:

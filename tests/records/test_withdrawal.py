@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -127,6 +128,30 @@ def test_an_id_that_is_none_keeps_no_other_job_in_the_queue(lost: Lost, calls: P
     assert first.cancel.exists()
     assert second.cancel.exists()
     assert calls.read_text() == "scancel -- 18\n"
+
+
+@pytest.mark.parametrize(
+    ("squeue", "advice"),
+    [
+        ("echo 17 PENDING", "Its job 17 is still in the queue: run.cancel() takes it out"),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "Its job 17 has left the queue"),
+        ("echo 'Unable to contact slurm controller' >&2; exit 1", "Its job 17 may still be in the queue: run.cancel()"),
+    ],
+)
+def test_the_queue_is_asked_whether_a_lost_job_is_still_there(
+    lost: Lost, calls: Path, squeue: str, advice: str
+) -> None:
+    run = lost(["17"])
+    (calls.parent / "programs" / "squeue").write_text(f"#!/bin/sh\n{squeue}\n")
+    with pytest.raises(rlnb.RunError, match=re.escape(advice)):
+        run.wait()
+
+
+def test_a_queue_is_not_asked_for_what_is_no_id(lost: Lost, calls: Path) -> None:
+    run = lost(["--user=ann"])
+    with pytest.raises(rlnb.RunError, match="Its job --user=ann may still be in the queue"):
+        run.wait()
+    assert calls.read_text() == ""
 
 
 @root_only

@@ -63,7 +63,7 @@ sys.exit(serve.serve(Path(sys.argv[-1])))
 """
 PYTHON = """
 import os, runpy, sys
-if sys.argv[1:3] == ["-m", "rlnb.worker"]:
+if sys.argv[1:4] == ["-P", "-m", "rlnb.worker"]:
     runpy.run_path({worker!r}, run_name="__main__")
 else:
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])

@@ -88,14 +88,24 @@ class Slurm:
         nodes: Number of nodes.
         port: Port of the controller. The nodes take the ports from ``port + 1000`` on.
         gpus: Number of GPUs of each node, which are other devices; at most four.
+        prolog: Script that runs on each node before a job starts; a site's check of the node's health is one. It knows
+            the node from SLURMD_NODENAME.
         accounts: Whether jobs need an account, by a daemon that takes the port after those of the nodes. Without it,
             Slurm accepts every account and QOS unread.
     """
 
     def __init__(
-        self, folder: Path, nodes: int = 4, port: int = 6817, gpus: int = 0, *, accounts: bool = False
+        self,
+        folder: Path,
+        nodes: int = 4,
+        port: int = 6817,
+        gpus: int = 0,
+        *,
+        prolog: Path | None = None,
+        accounts: bool = False,
     ) -> None:
         self.folder, self.nodes, self._port, self._gpus = folder, nodes, port, gpus
+        self._prolog = prolog
         self._accounts = slurm_accounts.Accounts(folder, port + 1000 + nodes) if accounts else None
 
     @property
@@ -203,6 +213,7 @@ class Slurm:
         lines = [CONF.format(host=host, user=getpass.getuser(), folder=self.folder, port=self._port)]
         lines.append(self._accounts.conf if self._accounts else "AccountingStorageType=accounting_storage/none")
         lines += ["GresTypes=gpu"] if self._gpus else []
+        lines += [f"Prolog={self._prolog}", "PrologFlags=Alloc"] if self._prolog else []
         size = f"CPUs={CPUS} RealMemory={MEMORY_MB}"
         if self._gpus:
             size = f"CPUs={GPU_CPUS} RealMemory={GPU_MEMORY_MB} Gres=gpu:{self._gpus}"

@@ -16,13 +16,17 @@ ANN, EVE = 54_001, 54_002
 """User and group ids of two people who share a folder."""
 FOLDERS = ("runs", "tasks", "sweeps", "cards", "reports", "arrays", "simulators", "simulators/kernels")
 """Folders that an administrator makes in a root for several users, as the documentation says."""
+RECORDED = next((Path(__file__).parents[1] / "records" / "of_0_1_0").glob("*-865d"))
+"""A run that an earlier version has made."""
 _AS_USER = """
 import grp, importlib, os, pwd, sys
 import rlnb, rlnb.node.__main__
 for name in ("records.notes", "storage.sharing", "run.pruning", "tasks.cell", "training.checks", "storage.folder"):
     importlib.import_module(f"rlnb.{name}")
+root, rlnb.options.root = rlnb.options.root, sys.argv[6]
 list(rlnb.runs())
 exec(sys.argv[5])
+rlnb.options.root = root
 uid = int(sys.argv[1])
 os.setgroups([int(group) for group in sys.argv[2].split(",") if group])
 os.setgid(uid)
@@ -43,11 +47,22 @@ def as_user(
         uid: The user's id, also that of the user's own group.
         code: The code.
         root: The folder of runs.
-        before: Code that is executed before the process becomes the user, such as further imports.
+        before: Code that is executed before the process becomes the user, such as further imports. Its root is the
+            folder of :data:`RECORDED`.
         groups: Further groups of the user.
         umask: The user's umask.
     """
-    argv = [sys.executable, "-c", _AS_USER, str(uid), ",".join(map(str, groups)), f"{umask:o}", code, before]
+    argv = [
+        sys.executable,
+        "-c",
+        _AS_USER,
+        str(uid),
+        ",".join(map(str, groups)),
+        f"{umask:o}",
+        code,
+        before,
+        str(RECORDED.parent),
+    ]
     env = {**os.environ, "RLNB_ROOT": str(root)}
     done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr

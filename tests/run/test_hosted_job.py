@@ -168,12 +168,12 @@ def chosen(run: rlnb.Run) -> str:
     return str(run.checkpoints[0].relative_to(run.path))
 
 
-def begun_and_taken_away(run: rlnb.Run, options: TrainOptions, given_back: bool = False) -> rlnb.HostedJob:
+def begun_and_taken_away(run: rlnb.Run, options: TrainOptions, reason: str = "interrupted") -> rlnb.HostedJob:
     """Add a training that its cluster ended before it started. This process is its host."""
     folder = run.record.folder.next_job("train")
     files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
-    values = {"interrupted": True, "given_back": given_back}
+    values = {"interrupted": True, reason: True}
     files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", error="the queue ended it", values=values)))
     return rlnb.HostedJob(folder.path)
 
@@ -192,10 +192,33 @@ def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.
 
 def test_nodes_given_back_are_no_interruption(interrupted: rlnb.Run) -> None:
     options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
-    assert begun_and_taken_away(interrupted, options, given_back=True).go_on(1), "the other job was interrupted once"
+    assert begun_and_taken_away(interrupted, options, reason="given_back").go_on(1), (
+        "the other job was interrupted once"
+    )
     run = rlnb.Run(interrupted.path).wait(60)
     assert run.progress == (6, 6)
     assert not run.restarts, "no interruption has led to the last job"
+
+
+def test_a_launch_that_failed_is_tried_once_more_and_is_no_interruption(interrupted: rlnb.Run) -> None:
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
+    failed = begun_and_taken_away(interrupted, options, reason="launch_failed")
+    assert failed.go_on(0), "a run that is never restarted has not begun"
+    run = rlnb.Run(interrupted.path).wait(60)
+    assert run.progress == (6, 6)
+    (restart,) = run.restarts
+    assert str(restart) == "restart 1 of 1 after: the queue ended it"
+
+
+def test_two_launches_that_failed_in_a_row_end_the_run(interrupted: rlnb.Run) -> None:
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
+    begun_and_taken_away(interrupted, options, reason="launch_failed")
+    assert not begun_and_taken_away(interrupted, options, reason="launch_failed").go_on(3)
+    error = "the queue ended it. It does not go on: no training of it could start, 2 times in a row"
+    assert rlnb.Run(interrupted.path).reason == error
+    begun_and_taken_away(interrupted, options, reason="interrupted")  # a training that began
+    assert begun_and_taken_away(interrupted, options, reason="launch_failed").go_on(3), "the count starts anew"
+    rlnb.Run(interrupted.path).wait(60)
 
 
 def test_a_training_interrupted_before_its_start_can_be_resumed(interrupted: rlnb.Run) -> None:
@@ -251,10 +274,10 @@ def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
 def test_an_error_while_writing_the_heartbeat_is_ignored(
     interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stumble(_: Path) -> NoReturn:
+    def stumble(*_: object, **__: object) -> NoReturn:
         raise OSError("Stale file handle")
 
-    monkeypatch.setattr(Path, "touch", stumble)
+    monkeypatch.setattr(os, "utime", stumble)
     rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
 
 

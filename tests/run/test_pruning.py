@@ -16,6 +16,7 @@ import rlnb
 from rlnb import plugins
 from rlnb.records.record import RunRecord
 from rlnb.run import pruning
+from rlnb.storage import clock
 
 WAIT_S = 60.0
 
@@ -85,7 +86,7 @@ def test_remnants_of_a_removed_run_are_deleted_with_a_later_one(root: Path, monk
     theirs = runs[0].path.with_name(".of-another.removed")
     theirs.mkdir()
 
-    def busy(folder: Path) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise OSError(16, "Device or resource busy", ".nfs0001")
 
     with monkeypatch.context() as patch:
@@ -95,7 +96,11 @@ def test_remnants_of_a_removed_run_are_deleted_with_a_later_one(root: Path, monk
     (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
     why = f".nfs0001: Device or resource busy. The remaining files are in {left}"
     assert str(caught.value) == f"Some items could not be removed:\n  {runs[0].path}: {why}"
-    rlnb.runs(tag="1").prune(whole=True).apply()
+    with monkeypatch.context() as patch:
+        real = time.time
+        patch.setattr(time, "time", lambda: real() + 7200.0)  # a machine whose clock is not that of the file server
+        patch.setattr(clock, "_offsets", {})
+        rlnb.runs(tag="1").prune(whole=True).apply()
     assert left.exists(), "another process may be removing it"
     monkeypatch.setattr(pruning, "LEFT_S", -1.0)
     rlnb.runs(tag="2").prune(whole=True).apply()

@@ -43,7 +43,7 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     monkeypatch.setattr(rlnb.options, "warm_idle_s", 60.0)
     job = SharedJob(Idle(walltime_s=100.0), f"{sys.executable} -B", "/assets")
     command = from_json(Command, files.read_json(job.folder.command) or {})
-    serve = ("-m", "rlnb.node", "--serve", str(job.folder.path), "--idle=60.0", "--loopback", "--")
+    serve = ("-P", "-m", "rlnb.node", "--serve", str(job.folder.path), "--idle=60.0", "--loopback", "--")
     assert command.argv == (sys.executable, "-B", *serve, sys.executable, "-B")
     assert command.env["RLNB_ASSET_ROOT"] == "/assets"
     assert command.walltime_s == 100.0
@@ -158,6 +158,15 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     time.sleep(0.5)
     assert not caplog.messages, "it has ended already"
     over.end()
+
+
+def test_the_end_of_the_walltime_is_told_by_this_machines_clock(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
+    job = SharedJob(Idle(), None, None)
+    behind_s = time.time() - 7200.0
+    job.note(Hosted(host="node3", ends_s=behind_s + 3600.0, now_s=behind_s))
+    assert job.ends_s == pytest.approx(time.time() + 3600.0, abs=2.0)
+    job.end()
 
 
 def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_with_the_job(

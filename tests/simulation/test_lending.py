@@ -29,7 +29,7 @@ serve.IDLE_S = 60.0  # no chores
 serve.memory.free = lambda: print("memory freed", flush=True)
 serve._load = AssetRoot
 serve._HANDLERS = {**serve._HANDLERS, requests.Card: lambda request, exchange: TaskCard(task=request.task.id)}
-sys.exit(worker.main(sys.argv[3:]))
+sys.exit(worker.main(sys.argv[4:]))
 """
 
 

@@ -118,7 +118,7 @@ def test_the_command_of_the_agent_names_the_log_and_the_interpreter(tmp_path: Pa
     log = tmp_path / "folder" / "worker.log"
     argv, environment = agent_command(f"{sys.executable} -B", "/assets", log, "--gently")
     agent = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
-    assert argv == [*agent, sys.executable, "-B", "-m", "rlnb.worker", "serve", "--gently"]
+    assert argv == [*agent, sys.executable, "-B", "-P", "-m", "rlnb.worker", "serve", "--gently"]
     assert environment["RLNB_ASSET_ROOT"] == "/assets"
     assert log.parent.is_dir()
     with pytest.raises(RlnbError, match="The worker's Python '/nope' is missing"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +38,12 @@ def test_the_age_of_a_file_does_not_depend_on_this_machines_clock(tmp_path: Path
     assert 29.0 < age_s(beat) < 40.0
 
 
+def test_the_time_of_a_file_system_does_not_depend_on_this_machines_clock(tmp_path: Path, wrong_clock: float) -> None:
+    (tmp_path / "beat").touch()
+    assert abs(clock.now_s(tmp_path) - (tmp_path / "beat").stat().st_mtime) < 5.0
+    assert clock.now_s(tmp_path / "none") == pytest.approx(time.time(), abs=1.0)
+
+
 def test_a_file_that_does_not_exist_or_lies_in_the_future_is_infinitely_old(tmp_path: Path) -> None:
     assert age_s(tmp_path / "none") == float("inf")
     beat = tmp_path / "beat"
@@ -52,11 +57,11 @@ def test_a_file_that_does_not_exist_or_lies_in_the_future_is_infinitely_old(tmp_
 def test_a_doubt_is_subtracted_if_the_clock_of_the_file_system_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_clock: float
 ) -> None:
-    def refuse(**_: object) -> None:
+    def refuse(_: object) -> None:
         raise PermissionError
 
     beat = tmp_path / "beat"
     beat.touch()
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(clock, "made_anew", refuse)
     assert age_s(beat) == pytest.approx(max(0.0, wrong_clock), abs=5.0)
     assert age_s(beat, doubt_s=3600.0) == 0.0

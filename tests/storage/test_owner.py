@@ -6,7 +6,6 @@ import ctypes
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,15 +48,14 @@ def test_where_all_files_have_the_same_mode_it_says_nothing(tmp_path: Path, monk
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(0o666)
     assert (renamers(tmp_path), others(tmp_path / "file")) == ("all users", "can be written by all users")
-    temporary = tempfile.TemporaryFile
 
-    def mounted(**arguments: Any) -> Any:
+    def mounted(folder: Path) -> os.stat_result:
         """Make a file as a mount of object storage makes it, which has one mode for all files."""
-        file = temporary(**arguments)
-        os.fchmod(file.fileno(), 0o777)
-        return file
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.fchmod(file.fileno(), 0o777)
+            return os.fstat(file.fileno())
 
-    monkeypatch.setattr(owner.tempfile, "TemporaryFile", mounted)
+    monkeypatch.setattr(owner, "made_anew", mounted)
     assert (renamers(tmp_path), others(tmp_path / "file")) == ("", "")
 
 

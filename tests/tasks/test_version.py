@@ -40,6 +40,25 @@ def test_local_files_that_a_module_imports_or_names_are_found_and_hashed(root: P
     assert rlnb.task("Lift-Cube").files == {name: sha256(texts[name]) for name in named}
 
 
+def test_packages_that_a_module_imports_are_found_with_all_their_modules(root: Path) -> None:
+    folder = root / "tasks"
+    texts = {
+        "parts/__init__.py": "",
+        "parts/near.py": "from . import far\nimport helpers_of_mine\nTABLE = 'table.usda'",
+        "parts/deep/far.py": "",
+        "parts/table.usda": "#usda 1.0",
+        "helpers_of_mine.py": "",
+        "folder/without_init.py": "",
+    }
+    others = {"parts/data.bin": "", "not_imported/__init__.py": "", "history/x/lift.py": "", "parts.py": ""}
+    for name, text in {**texts, **others}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    body = "from parts.near import TABLE\nimport folder.without_init, history\n"
+    cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    assert rlnb.task("Lift-Cube").files == {name: sha256(text) for name, text in texts.items()}
+
+
 def test_modules_that_import_each_other_are_found_once(root: Path) -> None:
     (root / "tasks").mkdir(parents=True)
     (root / "tasks" / "helpers_of_mine.py").write_text("import lift_cube, helpers_of_mine\n")

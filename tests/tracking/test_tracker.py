@@ -97,7 +97,7 @@ def test_a_process_that_does_not_end_is_a_warning_with_the_command_that_sends_th
     mine.start(tmp_path, manifest("mine"), "offline")
     with caplog.at_level(logging.WARNING):
         mine.finish()
-    assert f"{sys.executable} -m mine {tmp_path} offline </dev/null" in caplog.text
+    assert f"{sys.executable} -P -m mine {tmp_path} offline </dev/null" in caplog.text
 
 
 def test_a_process_that_cannot_be_started_is_a_warning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,3 +44,24 @@ def test_an_unknown_kind_of_job_is_a_failure_with_a_result(job: JobDir) -> None:
     result = JobRecord(job, "local").result
     assert result is not None
     assert "No kind of job named 'trian'" in result.error
+
+
+NAMELESS = """
+import contextlib, getpass, os, pwd
+from rlnb.worker import __main__
+
+pwd.getpwuid = lambda uid: {}[uid]
+for name in ("LOGNAME", "LNAME", "USERNAME"):
+    os.environ.pop(name, None)
+with contextlib.suppress(IndexError):
+    __main__.main([])
+print(getpass.getuser())
+"""
+
+
+@pytest.mark.parametrize("name", ["", "ann"])
+def test_a_user_id_without_a_name_has_its_number_as_name(name: str) -> None:
+    """torch's compiler cannot be imported if ``getpass.getuser`` fails."""
+    argv, env = [sys.executable, "-c", NAMELESS], {**os.environ, "USER": name}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == (name or str(os.getuid()))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rlnb_dask import clusters
+from rlnb_dask.queues import slurm_nodes
 
 import rlnb
 
@@ -217,3 +218,27 @@ def test_nodes_that_never_came_are_the_cause(tmp_path: Path, launcher: Any, outp
     assert nodes.unreached(1) == ""
     (tmp_path / output).write_text("x - INFO - Timed out starting worker\n")
     assert nodes.unreached(1).startswith("1 of 2 nodes never reached this machine. Check the firewall")
+
+
+def test_a_job_that_a_node_could_not_start_may_be_submitted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, node = "JobId=7 JobState={} StartTime=100 EndTime=108 NodeList=node1", "NodeName=node1 Reason={} [root@109]"
+    (tmp_path / "squeue").write_text("#!/bin/sh\n")
+    (tmp_path / "sacct").write_text("#!/bin/sh\nexit 1\n")
+
+    def end(state: str, reason: str) -> tuple[str, bool, bool]:
+        text = f"#!/bin/sh\n[ $3 = job ] && echo '{job.format(state)}' || echo '{node.format(reason)}'\n"
+        (tmp_path / "scontrol").write_text(text)
+        for name in ("squeue", "scontrol", "sacct"):
+            (tmp_path / name).chmod(0o755)
+        nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
+        nodes._ids.append("7")
+        return nodes.gone(), nodes.launch_failed(), nodes.unwanted()
+
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_nodes, "SETTLE_S", 0.0)
+    monkeypatch.setattr(clusters, "SAY_S", 0.0)
+    assert end("CANCELLED", "Prolog error") == ("Slurm's job 7 could not start (node1: Prolog error).", True, False)
+    scancel = "Slurm's job 7 was cancelled in the queue (scancel); node1: bad disk."
+    assert end("CANCELLED", "bad disk") == (scancel, False, True)

@@ -47,7 +47,8 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
     in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
-    assert command.argv[:7] == (sys.executable, "-m", "rlnb_dask.docker", "docker", "--gpus=all", "--rm", "--init")
+    assert command.argv[:4] == (sys.executable, "-P", "-m", "rlnb_dask.docker")
+    assert command.argv[4:8] == ("docker", "--gpus=all", "--rm", "--init")
     assert f"--user={os.getuid()}:{os.getgid()}" in command.argv
     assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
     for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--env=TOKEN"):
@@ -62,7 +63,7 @@ def test_docker_is_started_by_the_python_of_the_nodes() -> None:
     in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=rlnb.Resources(device="cpu"))
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
-    assert command.argv[:5] == ("/env/python", "-m", "rlnb_dask.docker", "docker", "--rm")
+    assert command.argv[:6] == ("/env/python", "-P", "-m", "rlnb_dask.docker", "docker", "--rm")
 
 
 @pytest.mark.parametrize(("uid", "user"), [(0, "--user=0:0"), (1000, "--userns=keep-id")])
@@ -73,7 +74,7 @@ def test_the_ranks_of_podman_have_the_id_of_the_user(monkeypatch: pytest.MonkeyP
     in_podman = dataclasses.replace(manifest(), launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     argv = require("rlnb_wrap_command", command=plain, manifest=in_podman).argv
-    assert argv[1:5] == ("-m", "rlnb_dask.docker", "podman", "--gpus=all")
+    assert argv[1:6] == ("-P", "-m", "rlnb_dask.docker", "podman", "--gpus=all")
     assert [word for word in argv if word.startswith("--user")] == [user]
     assert argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
 
@@ -89,7 +90,7 @@ def test_pyxis_gets_the_image_and_the_folders_as_options_of_a_step(
     plain = rlnb.Command(argv=("/isaaclab.sh", "-p", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = require("rlnb_wrap_command", command=plain, manifest=in_pyxis)
     assert command.argv == (
-        *(sys.executable, "-m", "rlnb_dask.pyxis", "--container-image=/images/isaaclab.sqsh"),
+        *(sys.executable, "-P", "-m", "rlnb_dask.pyxis", "--container-image=/images/isaaclab.sqsh"),
         *(f"--container-mounts={tmp_path}:{tmp_path},/assets:/assets", "--container-workdir=/work"),
         *("/isaaclab.sh", "-p", "-m", "rlnb.worker"),
     )

@@ -6,6 +6,8 @@ import contextlib
 import json
 import math
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,3 +143,37 @@ def test_the_agents_follow_the_walltime_of_the_queue(tmp_path: Path, monkeypatch
     owner._cluster._ids.append("7")
     owner._follow_the_walltime()
     assert not owner.ends_the_training
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome", "goes_on"), [("", "cancelled", False), (" DUE TO PREEMPTION", "failed", True)]
+)
+def test_a_host_whose_own_job_is_ended_writes_the_result_and_releases_the_nodes(
+    job: rlnb.HostedJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str, outcome: str, goes_on: bool
+) -> None:
+    for name, script in SLURM.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "state").write_text("PENDING")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (job.path / "host.log").write_text(
+        f"slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2026-11-28T12:00:00{cause} ***\n"
+    )
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", host="job"), OwnJob("9", time.time() + 1000.0))
+    before = signal.signal(signal.SIGTERM, owner.revoke)
+
+    def end() -> None:
+        while not owner._cluster._ids:  # until the training's own job is in the queue
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
+    try:
+        assert owner.run() is goes_on
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    result = job.result
+    assert result is not None
+    assert (result.outcome, result.interrupted) == (outcome, goes_on)
+    assert result.error.startswith("Slurm's job 9, in which the host of this training ran, was ")
+    assert (tmp_path / "state").read_text().strip() == "CANCELLED", "the host has released the node"

@@ -41,7 +41,7 @@ def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
     """
     if (root := _set_root(explicit)) is not None:
         return lambda: root
-    argv = [sys.executable, "-m", "rlnb.worker", "asset-root", cloud]
+    argv = [sys.executable, "-P", "-m", "rlnb.worker", "asset-root", cloud]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
     def wait() -> AssetRoot:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rlnb.display.pictures import tiled
 from rlnb.display.video import Mp4
+from rlnb.storage import entries
 from rlnb.worker.cameras.rig import Plan
 
 ENVS = 4
@@ -58,5 +59,5 @@ class Film:
         except BaseException:
             with contextlib.suppress(Exception):  # frames that the codec still holds
                 self._file.close()
-            self.path.unlink(missing_ok=True)
+            entries.remove(self.path)
             raise

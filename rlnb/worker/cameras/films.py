@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.display.pictures import tiled
 from rlnb.display.video import Mp4
+from rlnb.storage import entries
 from rlnb.worker.cameras import gpu
 from rlnb.worker.cameras.spectator import Spectator
 
@@ -178,4 +179,4 @@ class _Film:
         self.file.close()
         part = self.path.with_suffix(".part.mp4")
         if part.exists():
-            part.replace(self.path)
+            entries.rename(part, self.path.name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import NotFiniteError, TrainingStopped
 from rlnb.records.flight import ALERT, Flight, write
-from rlnb.storage import files
+from rlnb.storage import entries, files
 from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, place_of, terms
 from rlnb.worker.flight.rewind import Rewind
 from rlnb.worker.isaac import isaaclab
@@ -208,7 +208,7 @@ class Recorder:
         self._requested_s = now
         if not files.there(self._request):
             return
-        what = self._request.read_text(errors="replace")
+        what = entries.read_bytes(self._request).decode(errors="replace")
         if what != self._alert:
             self._alert = what
             last = _Found(part=Part(kind=ALERT, name="", labels=(), width=1), when="in", step=self._count - 1)

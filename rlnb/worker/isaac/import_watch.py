@@ -31,6 +31,9 @@ class Imported:
 class ImportWatch:
     """A finder of :data:`sys.meta_path` that lets the others find a module, and notes how its file is."""
 
+    only_watches = True
+    """Whether it finds only what the others find."""
+
     def __init__(self) -> None:
         self.imported: dict[str, Imported] = {}
         """The files that were imported, by their absolute path."""

@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING, Any
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Task
+from rlnb.storage import files
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.tasks.task import OWN_TASKS
 from rlnb.version import PACKAGES
+from rlnb.worker.assets import prebuilt
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import kit, ovphysx, release
+from rlnb.worker.isaac import kit, ovphysx, release, working_folder
 from rlnb.worker.isaac.module import import_file
 from rlnb.worker.isaac.shortages import unprinted
 
@@ -63,6 +65,7 @@ def start(asset_root: str | None = None) -> AssetRoot:
         RlnbError: Isaac Lab is missing, or has another major version.
     """
     release.check()
+    prebuilt.adopt()
     wait_for_root = assets.search(asset_root, CLOUD)  # a subprocess searches during the imports
     import torch  # noqa: F401
     import warp
@@ -120,7 +123,8 @@ def import_tasks(name: str) -> None:
         if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
             raise  # a module that it imports is missing
         raise RlnbError(
-            f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}. "
+            f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}."
+            f"{working_folder.why_not(name)} "
             "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then "
             "call rlnb.simulator().restart()."
         ) from exc
@@ -185,13 +189,25 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
-        plugins.load(task.id)  # raises an error that names the missing part
+        _load(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id, task.imports)
     entry = plugins.tasks().get(gym_id)
     reference = task.success or (entry.success if entry else None) or ""
-    success = plugins.load(reference) if reference else None
+    success = _load(reference) if reference else None
     return Registered(gym_id=gym_id, success=success, success_source=reference, agents={})
+
+
+def _load(reference: str) -> Any:
+    """Return the object that a ``"module:attr"`` string of the user names.
+
+    Raises:
+        RlnbError: The module or the attribute does not exist.
+    """
+    try:
+        return plugins.load(reference)
+    except RlnbError as exc:
+        raise RlnbError(f"{exc}{working_folder.why_not(reference.partition(':')[0])}") from exc
 
 
 def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
@@ -218,7 +234,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
         # A run changes its config, and a process has several runs.
         make = cfg if inspect.isclass(cfg) else lambda: copy.deepcopy(cfg)
         gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": make})
-    success = plugins.load(task.success) if task.success else getattr(module, "success", None)
+    success = _load(task.success) if task.success else getattr(module, "success", None)
     source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
     return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
 
@@ -384,5 +400,5 @@ def dump(path: Path, cfg: Any) -> None:
     """Write a config as Isaac Lab writes its own (``params/env.yaml``)."""
     from isaaclab.utils.io import dump_yaml
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path.parent)
     dump_yaml(str(path), cfg)

@@ -1,14 +1,20 @@
-"""Imports a task's own module from its current source text."""
+"""Imports a task's own module, and the modules beside it that belong to its version, from their current source text.
+
+Nothing else in the folder of tasks can be imported: another user may have put it there, under a name that a library
+asks for.
+"""
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any, Literal
 
 from rlnb.storage.source_hash import body_of
 
@@ -21,24 +27,20 @@ def import_file(path: Path, local: Iterable[str]) -> ModuleType:
         local: Files that the module needs, as paths from its folder. Those that exist there are imported from there.
     """
     local_files = sorted(name for name in local if (path.parent / name).is_file())
-    text = b"".join(body_of(file.read_bytes()) for file in (path, *(path.parent / name for name in local_files)))
-    name = f"rlnb_task_{path.stem}_{hashlib.sha256(text).hexdigest()[:12]}"
+    contents = {file: file.read_bytes() for file in (path, *(path.parent / name for name in local_files))}
+    digest = hashlib.sha256(b"".join(map(body_of, contents.values()))).hexdigest()[:12]
+    name = f"rlnb_task_{path.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
-    folder = str(path.parent)
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
-    for importable in {path.parent, *((path.parent / name).parent for name in local_files)}:
-        loaders = ((ExtensionFileLoader, EXTENSION_SUFFIXES), (FromText, SOURCE_SUFFIXES))
-        sys.path_importer_cache[str(importable)] = FileFinder(str(importable), *loaders)
-    for module_name in (_module_name(file) for file in local_files if file.endswith(".py")):
-        sys.modules.pop(module_name, None)  # loaded before an edit, or from a run's own copy
-    spec = importlib.util.spec_from_file_location(name, path, loader=FromText(name, str(path)))
+    modules = {_module_name(file): path.parent / file for file in local_files if file.endswith(".py")}
+    own_names = _beside.serve(modules, contents, f"{path.stem}_{digest}")
+    loader = FromText(name, path, contents[path], own_names)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
@@ -46,14 +48,116 @@ def import_file(path: Path, local: Iterable[str]) -> ModuleType:
 
 
 class FromText(SourceFileLoader):
-    """Loader that neither reads nor writes bytecode.
+    """Loader of a text that was read before. It neither reads nor writes bytecode.
 
     Python takes bytecode for current if the size of the source and its time in whole seconds are unchanged. Two quick
     edits of one digit change neither.
+
+    Args:
+        fullname: Name of the module.
+        file: Its file.
+        content: Content of the file.
+        own_names: Names under which the modules beside it are loaded, by the names by which it imports them. They are
+            other ones for those that are installed too.
     """
 
+    def __init__(self, fullname: str, file: Path, content: bytes, own_names: Mapping[str, str]) -> None:
+        super().__init__(fullname, str(file))
+        self._content, self._own_names = content, own_names
+
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        return self.source_to_code(self._content, self.path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self._own_names:
+            vars(module)["__builtins__"] = {**vars(builtins), "__import__": self._import}
+        super().exec_module(module)
+
+    def _import(
+        self,
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Import a module for an ``import`` statement of this one, as :func:`builtins.__import__` does."""
+        top, dot, below = name.partition(".")
+        own = name if level else f"{self._own_names.get(top, top)}{dot}{below}"
+        return builtins.__import__(own, globals, locals, fromlist, level)
+
+
+class _Beside:
+    """The modules beside a task's module that belong to its version, as the last finder of :data:`sys.meta_path`."""
+
+    def __init__(self) -> None:
+        self._loaders: dict[str, FromText | None] = {}
+        """Loaders of the modules, by name; None for a folder without ``__init__.py``."""
+        self._found: dict[str, ModuleSpec] = {}
+
+    def serve(self, modules: Mapping[str, Path], contents: Mapping[Path, bytes], version: str) -> Mapping[str, str]:
+        """Serve the modules of a version under their names, or, if those are taken, under names of the version.
+
+        So its task imports them, while libraries go on to import what is installed.
+
+        Returns:
+            The other names, by the first part of the names that the version uses.
+        """
+        if self not in sys.meta_path:
+            sys.meta_path.append(self)  # type: ignore[arg-type]
+        tops = {name.partition(".")[0] for name in modules}
+        self._forget(tops)
+        # A folder without __init__.py comes after any module or package, as in Python.
+        taken = {top: _kind(top) for top in tops}
+        hidden = {top for top in tops if taken[top] == "module" and top not in modules}
+        own_names = {top: f"rlnb_task_{top}_of_{version}" for top in tops - hidden if taken[top]}
+        for name, file in modules.items():
+            top, dot, below = name.partition(".")
+            if top not in hidden:
+                own = f"{own_names.get(top, top)}{dot}{below}"
+                self._loaders[own] = FromText(own, file, contents[file], own_names)
+                for length in range(1, len(own.split("."))):
+                    self._loaders.setdefault(".".join(own.split(".")[:length]), None)
+        return own_names
+
+    def _forget(self, tops: Iterable[str]) -> None:
+        """Serve the modules of an earlier version no longer, and let them be imported again."""
+        for name in [name for name in self._loaders if name.partition(".")[0] in tops]:
+            del self._loaders[name]
+            spec = self._found.pop(name, None)
+            if spec is not None and getattr(sys.modules.get(name), "__spec__", None) is spec:
+                del sys.modules[name]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module of a task. In a package, no other finder finds anything."""
+        if name not in self._loaders:
+            return None
+        loader = self._loaders[name]
+        spec = ModuleSpec(name, None, is_package=True)
+        if loader is not None:
+            found = importlib.util.spec_from_file_location(name, loader.path, loader=loader)
+            assert found is not None
+            spec = found
+            if spec.submodule_search_locations is not None:
+                spec.submodule_search_locations = []
+        self._found[name] = spec
+        return spec
+
+
+_beside = _Beside()
+
+
+def _kind(name: str) -> Literal["", "folder", "module"]:
+    """Return what others import by a name: nothing, a folder without ``__init__.py``, or a module or package."""
+    if name in sys.modules:
+        return "module"
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        if find is None or getattr(finder, "only_watches", False):
+            continue
+        if (spec := find(name, None)) is not None:
+            return "module" if spec.loader is not None else "folder"
+    return ""
 
 
 def _module_name(file: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +14,8 @@ from rlnb.errors import RlnbError
 from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
-from rlnb.storage import files
-from rlnb.storage.walk import files_below
+from rlnb.storage import entries, files
+from rlnb.storage.walk import files_below, walk
 
 if TYPE_CHECKING:
     import torch
@@ -61,6 +60,8 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
     try:
         with files.open_regular(checkpoint) as file:
             begin = file.read(1)
+    except RlnbError:
+        raise
     except OSError as exc:  # such as a link that leads to itself
         raise RlnbError(f"{checkpoint} is not a checkpoint: {exc.strerror or exc}.") from exc
     if begin not in TORCH_BEGINS:
@@ -97,7 +98,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
         if (identity := (status.st_dev, status.st_ino)) in seen:
             raise RlnbError(f"{folder} is not a checkpoint: a link leads to a folder again, {here}. Remove the link.")
         seen.add(identity)
-        for path in sorted(here.iterdir()):
+        for path in sorted(entries.children(here)):
             if path.is_dir():
                 waiting.append(path)
             else:
@@ -118,13 +119,13 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     part, older = path.with_name(f"{PART}{path.name}"), path.with_name(f".older-{path.name}")
     for leftover in (part, older):  # of a process that was killed
         if leftover.is_dir():
-            shutil.rmtree(leftover)
+            entries.remove_tree(leftover)
     write(str(part))
     size = sum(map(_sync, (*files_below(part), part) if part.is_dir() else (part,)))
     if path.is_dir():  # a folder cannot be replaced in one step
-        path.rename(older)
-    os.replace(part, path)
-    shutil.rmtree(older, ignore_errors=True)
+        entries.rename(path, older.name)
+    entries.rename(part, path.name)
+    entries.remove_tree(older, ignore_errors=True)
     _sync(path.parent)
     if _training is not None:
         duration_s = time.perf_counter() - start_s
@@ -138,11 +139,12 @@ def remove_parts(folder: Path) -> None:
     Args:
         folder: Folder of a training's logs, where no other process writes.
     """
-    for part in [*folder.rglob(f"{PART}*"), *folder.rglob(f"{REMOVED}*")]:
+    found = [below / name for below, folders, names in walk(folder) for name in (*folders, *names)]
+    for part in (path for path in found if path.name.startswith((PART, REMOVED))):
         if part.is_dir() and not part.is_symlink():
-            shutil.rmtree(part, ignore_errors=True)
+            entries.remove_tree(part, ignore_errors=True)
         else:
-            part.unlink(missing_ok=True)
+            entries.remove(part)
 
 
 def remove_older(paths: Iterable[Path], keep: int) -> None:
@@ -154,7 +156,7 @@ def remove_older(paths: Iterable[Path], keep: int) -> None:
     """
     newest_last = sorted(paths, key=_modified_ns)
     for path in newest_last[: max(0, len(newest_last) - keep)]:
-        path.unlink(missing_ok=True)
+        entries.remove(path)
 
 
 def _modified_ns(path: Path) -> int:

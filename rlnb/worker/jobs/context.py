@@ -58,7 +58,7 @@ class Context:
         self.group: Any = None
         self.envs: EnvMaker | None = None
         self.log_dir = run.logs
-        self.log_dir.mkdir(exist_ok=True)
+        files.make_subfolder(self.log_dir)
         self.device = manifest.resources.device
         self.seed = manifest.seed + self.rank
         self.synchronised = options.synchronised

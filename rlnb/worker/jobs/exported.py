@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import NotFiniteError
 from rlnb.records import weights
+from rlnb.storage import entries, files
 from rlnb.storage.walk import files_below
 from rlnb.worker.acting import actions
 from rlnb.worker.flight.guard import Guard
@@ -30,13 +30,13 @@ def staged(folder: Path) -> Iterator[Path]:
 
     If it fails, there is no file, and an earlier export stays as it was.
     """
-    folder.mkdir(exist_ok=True)
+    files.make_subfolder(folder)
     with tempfile.TemporaryDirectory(prefix=PART, dir=folder) as stage:
         yield Path(stage)
         for path in [*files_below(Path(stage))]:
             final = folder / path.relative_to(stage)
-            final.parent.mkdir(exist_ok=True, parents=True)
-            os.replace(path, final)
+            files.make_folder(final.parent)
+            entries.move(path, final)
 
 
 def first_observations(env: Any, policy: str) -> Mapping[str, torch.Tensor]:

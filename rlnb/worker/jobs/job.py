@@ -115,18 +115,16 @@ def _stopped(job_dir: Path) -> Result:
 
 
 def _write(job_dir: Path, kind: str, result: Result) -> None:
-    """Write the result of a job, and call the plugins' hook."""
-    from rlnb.hooks.calls import observe
+    """Write the result of a job, unless it exists because, for example, a hook raised after the run completed."""
     from rlnb.records.layout import JobDir
     from rlnb.storage import files
-    from rlnb.worker.jobs.context import open_job
+    from rlnb.worker.jobs.ending import end
 
     job = JobDir(job_dir)
-    # The result already exists if, for example, a hook raised after the run completed.
-    first = files.write_once(job.result, result, job.reserve)
-    if first and kind == "train" and os.environ.get("RANK", "0") == "0":
-        opened = open_job(job_dir)
-        observe("rlnb_run_finished", run_dir=opened.run.path, manifest=opened.manifest, result=result)
+    if kind == "train" and os.environ.get("RANK", "0") == "0":
+        end(job, result)
+    else:
+        files.write_once(job.result, result, job.reserve)
 
 
 def _is_echo(exc: BaseException) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.registration.library import STEM, Library
+from rlnb.storage import entries
 from rlnb.storage.walk import files_below
 from rlnb.worker.jobs.checkpoints import saves_recorded
 
@@ -87,7 +88,7 @@ def _folder_reports(checkpoint: Path, copy: Path) -> dict[str, str]:
 def _load(path: Path) -> Mapping[Any, Any]:
     """Return the content of a file; that of an ``.npz`` file is read entry by entry, when it is used."""
     if path.suffix == ".json":
-        content: Mapping[Any, Any] = json.loads(path.read_text())
+        content: Mapping[Any, Any] = json.loads(entries.read_text(path))
         return content
     if path.suffix == ".npz":
         import numpy as np

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Evaluating
-from rlnb.hooks.calls import observe, versions_of
+from rlnb.hooks.calls import versions_of
 from rlnb.records.checkpoint_files import companions_of, newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
@@ -26,6 +26,7 @@ from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
 from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
+from rlnb.worker.jobs.ending import end
 from rlnb.worker.jobs.env_plugins import HOOK
 from rlnb.worker.jobs.envs import Envs
 from rlnb.worker.jobs.exchange import exchange
@@ -135,5 +136,4 @@ def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     checkpoint = newest_of(job.run, library)
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
-    files.write_once(job.folder.result, result, job.folder.reserve)
-    observe("rlnb_run_finished", run_dir=job.run.path, manifest=job.manifest, result=result)
+    end(job.folder, result)

@@ -189,8 +189,8 @@ def _become(adoption: Adoption, environment: Mapping[str, str], sources: Sources
             sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
             sys.stderr.flush()
             os.dup2(agent, 0)  # the pipe that ends the worker with its agent
-            options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
-            worker = ["-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
+            options = [option for option in sys.orig_argv[1 : sys.orig_argv.index("-m")] if option != "-P"]
+            worker = ["-P", "-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
             os.execve(sys.executable, [sys.executable, *options, *worker], environment)
 
 

@@ -153,7 +153,7 @@ class World:
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
             mine = process.environ().get(MARK) == str(self.root)
-            other = process.name() in DAEMONS or "-c" in process.cmdline()[1:2]
+            other = process.name() in DAEMONS or "-c" in process.cmdline()[1:3]
             return mine and not other and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False

@@ -88,6 +88,57 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     assert rlnb.simulator().pid != pid
 
 
+def test_a_project_in_the_working_folder_need_not_be_installed(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.chdir(package.parents[1])
+    mark = Path("executed").absolute()
+    for name in ("json", "prettytable", "torch"):  # which a library imports
+        Path(f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    named = rlnb.task("puck_project.tasks:PuckCfg", num_envs=4)
+    assert rlnb.task_card(rlnb.task("Puck-v0", imports="puck_project.tasks")).fields["episode_length_s"].value == 1.0
+    assert not mark.exists()
+    simulator.shut_down()
+    Path.cwd().chmod(0o1777)
+    missing = re.escape(f"The working folder {Path.cwd()} has it, but is not searched, because of all users, who can")
+    with pytest.raises(rlnb.RlnbError, match=missing):
+        rlnb.task_card(named)
+
+
+CELL_WITH_A_PACKAGE = """
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from prettytable.parts import OfCellCfg
+
+TASK, ENV = OfCellCfg, CartpoleEnv
+"""
+
+
+def test_a_package_beside_a_cell_is_the_cells_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "warm", False)
+    package = root / "tasks" / "prettytable"  # which Isaac Lab imports too, with other contents
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    parts = TASKS.format(length_s=1.0).replace("PuckCfg", "OfCellCfg").partition("gymnasium.register")[0]
+    (package / "parts.py").write_text(parts)
+    task = rlnb.define("Own-Package", CELL_WITH_A_PACKAGE)
+    run = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu").wait(300)
+    assert run.state == "completed"
+    assert resolved(RunDir(run.path))["env.episode_length_s"] == 1.0
+    assert {*run.manifest.task.files} == {"prettytable/__init__.py", "prettytable/parts.py"}
+
+
+def test_another_users_lock_keeps_no_one_from_training_with_several_ranks(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "isaaclab_usd_spawn.lock").mkdir()  # so that root, as whom the tests run, cannot open it either
+    monkeypatch.setenv("TMPDIR", str(shared))
+    run = rlnb.train("Isaac-Cartpole-Direct", num_envs=4, max_iterations=1, device="cpu", nproc_per_node=2, warm=False)
+    assert run.wait(300).state == "completed"
+    assert (shared / f"rlnb-{os.getuid()}-tmp" / "isaaclab_usd_spawn.lock").is_file()
+
+
 CELL = """
 from isaaclab.utils import configclass
 from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv

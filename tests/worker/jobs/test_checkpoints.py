@@ -158,18 +158,18 @@ def test_a_training_on_a_cpu_leaves_the_gpus_alone(monkeypatch: pytest.MonkeyPat
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    fsync, replace = os.fsync, os.replace
+    fsync, rename = os.fsync, os.rename
 
     def sync(descriptor: int) -> None:
         calls.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
         fsync(descriptor)
 
-    def rename(old: Path, new: Path) -> None:
+    def renamed(*names: str, **folders: int) -> None:
         calls.append("renamed")
-        replace(old, new)
+        rename(*names, **folders)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", rename)
+    monkeypatch.setattr(os, "rename", renamed)
     rlnb.backend.write_whole(tmp_path / "model_3.pt", lambda part: Path(part).write_text("whole"))
     assert calls == [".part-model_3.pt", "renamed", tmp_path.name]
 

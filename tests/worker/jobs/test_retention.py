@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import time
 from pathlib import Path
@@ -81,7 +82,7 @@ def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_training(
     def refuse(*_: object, **__: object) -> None:
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(os, "unlink", refuse)
     tidy(RunRecord(run.path), keep=1)
     assert "were not removed: Read-only file system" in caplog.text
 

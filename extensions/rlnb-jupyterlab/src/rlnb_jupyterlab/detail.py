@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, BinaryIO
 
 import rlnb
 from rlnb_jupyterlab.code import code_of
-from rlnb_jupyterlab.opening import opened
+from rlnb_jupyterlab.opening import opened, walk
 from rlnb_jupyterlab.rows import MOST_ALERTS, Row, error, row, text
 
 MOST_FILES = 2000
@@ -119,8 +118,7 @@ def detail(run: rlnb.Run, key: str) -> Detail:
 def files(run: rlnb.Run) -> list[Path]:
     """Return the files that a page may open: all in the run's folder except records, hidden files and links."""
     root, paths = run.path.resolve(), []
-    for name, below, names in itertools.islice(os.walk(root), MOST_FOLDERS):
-        folder = Path(name)
+    for folder, below, names in itertools.islice(walk(root), MOST_FOLDERS):
         below[:] = sorted(name for name in below if not name.startswith(".") and not (folder == root and name in OURS))
         for name in sorted(names):
             path = folder / name

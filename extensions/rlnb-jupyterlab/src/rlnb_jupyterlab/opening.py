@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,25 @@ def opened(path: Path, folder: Path) -> BinaryIO | None:
         return _regular(_within(folder, parts) if sys.platform != "win32" else _on_windows(folder, parts))
     except (OSError, ValueError):  # such as a name that is too long
         return None
+
+
+def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield each folder at and below a folder with the names of its folders and of its files, like :func:`os.walk`.
+
+    No link below it is followed, whatever takes the place of a folder meanwhile.
+    """
+    if sys.platform == "win32":
+        yield from ((Path(name), below, names) for name, below, names in os.walk(folder))
+        return
+    try:
+        here = _folder(folder)
+    except OSError:  # the run was deleted at this moment
+        return
+    try:
+        for name, below, names, _ in os.fwalk(".", dir_fd=here):
+            yield folder / name, below, names
+    finally:
+        os.close(here)
 
 
 def size_of(file: BinaryIO) -> int:

@@ -24,6 +24,7 @@ async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> 
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         *argv,
         stdin=asyncio.subprocess.PIPE,

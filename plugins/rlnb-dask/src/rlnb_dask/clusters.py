@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Security
+from distributed import Client
 
 from rlnb import HostedJob
-from rlnb_dask import causes
+from rlnb_dask import causes, certificate
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher
@@ -57,6 +57,8 @@ class Cluster:
         self._dashboard: dict[str, int] = {}
         self._early = False
         """Whether a job has ended before all nodes were ready."""
+        self._ends: Mapping[str, str] = {}
+        """Final states, by id, of the jobs that have ended before all nodes were ready."""
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
@@ -85,7 +87,7 @@ class Cluster:
         dashboard = {"dashboard": launcher.dashboard, "dashboard_address": LOOPBACK}
         return launcher.cluster_class()(
             job_cls=self._recorded(launcher.job_class()),
-            security=Security.temporary(),
+            security=certificate.security(),
             shared_temp_directory=str(keys),
             scheduler_options={**dashboard, **interface},
             silence_logs="error",
@@ -194,7 +196,8 @@ class Cluster:
             logger.info("submitted to the queue: %s", self._line)
         if self._look(self._launcher) == "":
             self._early = True
-            states = self._launcher.ended(self._ids, SAY_S)
+            states = self._launcher.ended(self._ids, COMPLETING_S if self._launcher.single_job else SAY_S)
+            self._ends = states
             why = _meaning(self._launcher, states) or "the queue no longer lists its job"
             return self.unreached(came) or f"{why}. {self._output(self._launcher, states)}".strip()
         return ""
@@ -247,6 +250,10 @@ class Cluster:
         if self._early and states and set(states) <= {queries.LEFT, queries.done(0)}:
             return True  # a person took the job out of the queue, or its script ended before its node was ready
         return self._launcher.unwanted(states)
+
+    def launch_failed(self) -> bool:
+        """Return whether a node could not start a job, so that a further submission may get another node."""
+        return any(map(queries.is_launch_failure, self._ends.values())) and not self.unwanted()
 
     def _output(self, launcher: QueueLauncher, states: Mapping[str, str]) -> str:
         """Return the last relevant line of an ended job's output, for example that the interpreter does not exist."""

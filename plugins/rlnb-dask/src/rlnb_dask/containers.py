@@ -15,6 +15,7 @@ RUNTIMES = ("apptainer", "docker", "podman", "pyxis")
 PASSED_ON = (
     *("PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", VISIBLE, "OMP_NUM_THREADS"),
     *("CUDA_DEVICE_ORDER", "NVIDIA_DRIVER_CAPABILITIES", "RLNB_ROOT", "RLNB_MEET_S", "ISAACSIM_ASSET_ROOT"),
+    "PYTHONSAFEPATH",
     *("ACCEPT_EULA", "OMNI_KIT_ACCEPT_EULA", "PRIVACY_CONSENT"),
 )
 """Environment variables of a node that ranks read. Docker and Podman pass on only these, the command's own and those
@@ -70,7 +71,7 @@ def _apptainer(folders: Sequence[str], on_gpus: bool) -> Sequence[str]:
 def _pyxis(image: str, folders: Sequence[str], command: Command, manifest: Manifest) -> Sequence[str]:
     """Return the command of a step of Slurm in a container. A step has the environment and the GPUs of its job."""
     return (
-        *(_node_python(manifest), "-m", "rlnb_dask.pyxis", f"--container-image={image}"),
+        *(_node_python(manifest), "-P", "-m", "rlnb_dask.pyxis", f"--container-image={image}"),
         f"--container-mounts={','.join(f'{folder}:{folder}' for folder in folders)}",
         *((f"--container-workdir={command.cwd}",) if command.cwd else ()),
     )
@@ -92,7 +93,7 @@ def _started_on_node(
     uid = os.getuid()
     user = ("--userns=keep-id",) if runtime == "podman" and uid else (f"--user={uid}:{os.getgid()}",)
     return (
-        *(_node_python(manifest), "-m", "rlnb_dask.docker", runtime),
+        *(_node_python(manifest), "-P", "-m", "rlnb_dask.docker", runtime),
         *((GPUS,) if on_gpus else ()),
         *("--rm", "--init", "--network=host", "--ipc=host"),
         *(*user, "--env=HOME=/tmp"),

@@ -12,6 +12,7 @@ import math
 import os
 import pkgutil
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -58,6 +59,10 @@ class Ended(Exception):
     """The job ended before its agents started."""
 
 
+class Revoked(BaseException):
+    """Slurm ends the job in which the host runs. No handler of other errors catches it."""
+
+
 class Host:
     """Owns one job on a cluster, from the queue to its end.
 
@@ -95,10 +100,28 @@ class Host:
                 with contextlib.suppress(Ended):
                     self._train(client)
                 return not self._cluster.unwanted()  # asked before rlnb itself takes the jobs out of the queue
+        except Revoked:
+            result = self._job.result
+            return result is not None and result.interrupted
         except Exception as exc:
             logger.exception("the host failed")
             self._job.end("failed", f"the host of the cluster failed: {type(exc).__name__}: {exc}")
             return False
+
+    def revoke(self, *_: object) -> None:
+        """Write the result before Slurm kills the job in which this process runs; a handler of its signal.
+
+        Raises:
+            Revoked: Always, so that the training's own job leaves the queue.
+        """
+        assert self._own_job is not None
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        log = self._job.path / self._launcher.log
+        how, by_a_person = host_job.end_of(log.read_text(errors="replace") if log.exists() else "")
+        error = f"Slurm's job {self._own_job.number}, in which the host of this training ran, {how}"
+        logger.info("%s", error)
+        self._job.end("cancelled" if by_a_person else "failed", error, interrupted=not by_a_person)
+        raise Revoked
 
     def _train(self, client: Client) -> None:
         """Train on the nodes of the cluster.
@@ -158,7 +181,10 @@ class Host:
                 )
             if why:
                 self._job.end(
-                    "failed", f"the queue gave too few nodes: {why}", interrupted=not self._cluster.unwanted()
+                    "failed",
+                    f"the queue gave too few nodes: {why}",
+                    interrupted=not self._cluster.unwanted(),
+                    launch_failed=self._cluster.launch_failed(),
                 )
                 raise Ended
             time.sleep(POLL_S)
@@ -310,10 +336,14 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     job = HostedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
+    if job.result is not None:  # Slurm has started the host's job a second time, and the training goes on elsewhere
+        return
     own_job = host_job.own_job(launcher, os.environ)
     forget_own_job(os.environ)
     logger.info("%r", launcher)
     owner = Host(job, launcher, own_job)
+    if own_job is not None:
+        signal.signal(signal.SIGTERM, owner.revoke)
     if owner.run():
         resume(job, launcher, needs_progress=not owner.ends_the_training)
 

@@ -18,12 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import dask
 import psutil
 from distributed import Worker, WorkerPlugin, get_worker
 
 from rlnb import GpuFacts, gpu_facts
+from rlnb_dask.sources import Sources, sources_of
 
 END_S = 15.0
 """Seconds that an agent has to end all its child processes once its standard input is closed."""
@@ -45,6 +47,8 @@ class NodeFacts:
     """Versions of Python and of packages; empty if the interpreter reported none."""
     agent_rlnb: str = ""
     """Version of rlnb in the interpreter of the agents; empty if it is not known."""
+    sources: Sequence[Sources] = ()
+    """Sources of rlnb and its plugins in the interpreter of the agents, and in that of the ranks if it is another."""
     problem: str = ""
     """Why no rank can run on the node; empty if one can."""
     free_bytes: int | None = None
@@ -142,6 +146,7 @@ def look(
     asset_root: str | None,
     python: str | None = None,
     *,
+    modules: Sequence[str] = (),
     on_gpus: bool = False,
     contained: bool = False,
 ) -> NodeFacts:
@@ -153,12 +158,14 @@ def look(
         packages: Distributions that need the same version on all nodes.
         asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not checked.
         python: Command of the ranks' interpreter; None is this interpreter.
+        modules: Packages, as they are imported, whose sources are compared.
         on_gpus: Whether the job may use GPUs.
         contained: Whether the ranks run in a container, with an interpreter of its own.
     """
     host = socket.gethostname()
     try:
-        versions = _versions(packages, python)
+        versions, *others = _interpreter(packages, modules, python)
+        sources = [sources_of(modules), *others]
     except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
         return NodeFacts(host=host, problem=f"the interpreter {python} does not list its packages: {exc}")
     problem, free_bytes = "", None
@@ -181,6 +188,7 @@ def look(
         host=host,
         versions=versions,
         agent_rlnb=version("rlnb"),
+        sources=sources,
         problem=problem,
         free_bytes=free_bytes,
         cores=cores,
@@ -223,17 +231,26 @@ def reaches(host: str, port: int, within_s: float = 5.0) -> str:
     return ""
 
 
-def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
-    """Return the versions of Python and of packages in an interpreter; None means this interpreter."""
+def _interpreter(packages: Sequence[str], modules: Sequence[str], python: str | None) -> tuple[Any, ...]:
+    """Return the versions of Python and of packages in an interpreter, and its sources if it is not this one.
+
+    Args:
+        packages: Distributions.
+        modules: Packages as they are imported.
+        python: Command of the interpreter; None is this one.
+    """
     if python is None:
-        return {"python": sys.version.split()[0], **{package: version(package) for package in packages}}
-    script = f"import json, sys\nfrom importlib import metadata\n{inspect.getsource(version)}\n"
-    script += "print(json.dumps({'python': sys.version.split()[0], **{name: version(name) for name in sys.argv[1:]}}))"
-    argv = [*shlex.split(python), "-c", script, *packages]
+        return ({"python": sys.version.split()[0], **{package: version(package) for package in packages}},)
+    script = "from __future__ import annotations\nimport json, sys\nfrom importlib import metadata\n"
+    script += f"{inspect.getsource(version)}\n{inspect.getsource(sources_of)}\n"
+    script += "packages, modules = map(json.loads, sys.argv[1:])\n"
+    script += "versions = {'python': sys.version.split()[0], **{name: version(name) for name in packages}}\n"
+    script += "print(json.dumps([versions, sources_of(modules)]))"
+    argv = [*shlex.split(python), "-P", "-c", script, json.dumps(packages), json.dumps(modules)]
     process = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
     if process.returncode or not process.stdout.strip():
         raise ValueError((process.stderr.strip().splitlines() or [f"it ended with {process.returncode}"])[-1])
-    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # wrapper scripts may print first
+    answer: tuple[Any, ...] = tuple(json.loads(process.stdout.strip().splitlines()[-1]))  # wrapper scripts may print
     return answer
 
 

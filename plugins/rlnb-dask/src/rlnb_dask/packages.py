@@ -22,6 +22,15 @@ def packages() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*SIMULATION, *plugins, *_requirements()]))
 
 
+def modules() -> tuple[str, ...]:
+    """Return the names, as they are imported, of rlnb and of its own plugins that are installed.
+
+    A plugin of the user's may be part of a large project, whose sources would take long to read.
+    """
+    roots = (entry.value.partition(":")[0].partition(".")[0] for entry in metadata.entry_points(group="rlnb"))
+    return ("rlnb", *sorted({root for root in roots if root.startswith("rlnb_")}))
+
+
 def _requirements() -> Iterator[str]:
     """Yield the packages that RL libraries name in ``Library.requires``."""
     for library in rlnb.libraries().values():

@@ -13,9 +13,11 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from rlnb import HostedJob
-from rlnb_dask import hardware, node
+from rlnb_dask import clocks, hardware, node
+from rlnb_dask import sources as source_files
 from rlnb_dask.node import NodeFacts, where
-from rlnb_dask.packages import SIMULATION, packages
+from rlnb_dask.packages import SIMULATION, modules, packages
+from rlnb_dask.sources import Sources
 
 LEAST_FREE_BYTES = 50 * 2**20
 ANSWER_S = 90.0
@@ -66,6 +68,7 @@ class _Look:
             worker: self._client.submit(
                 *(node.look, str(folder), f"node{number}", names, manifest.asset_root),
                 python=manifest.python if in_place else None,
+                modules=modules(),
                 on_gpus=manifest.resources.device != "cpu",
                 contained=contained,
                 workers=[worker],
@@ -76,7 +79,8 @@ class _Look:
         # If this raises, the folder stays: a node that hangs may still write to it.
         nodes: list[NodeFacts] = list(self._answers(answers).values())
         lines = [*_own_problems(nodes), *differences(nodes, names), *foreign(nodes, ours(manifest.versions))]
-        lines += [*hardware.problems(nodes, hardware.needs(job))]
+        lines = lines or other_sources(nodes, source_files.sources_of(modules()))
+        lines += [*hardware.problems(nodes, hardware.needs(job)), *clocks.problems(nodes, self._ahead())]
         if not lines and len(nodes) > 1:
             lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,6 +109,14 @@ class _Look:
         if lines:
             raise Unanswered(*lines)
         return {worker: answer.result() for worker, answer in answers.items()}
+
+    def _ahead(self) -> list[float]:
+        """Return the seconds by which each node's clock is ahead of this machine's."""
+        begin_s = time.time()
+        answers = {worker: self._client.submit(time.time, workers=[worker], pure=False) for worker in self._workers}
+        times = self._answers(answers)
+        end_s = time.time()
+        return [clocks.ahead_s(times[worker], begin_s, end_s) for worker in self._workers]
 
     def _blind(self, nodes: Sequence[NodeFacts], folder: str) -> list[str]:
         """Return a line for each node that does not see the other nodes' files.
@@ -196,6 +208,24 @@ def foreign(nodes: Sequence[NodeFacts], ours: Mapping[str, str]) -> list[str]:
                 "Use the notebook's environment on the nodes"
             )
     return lines
+
+
+def other_sources(nodes: Sequence[NodeFacts], ours: Sources) -> list[str]:
+    """Return a line for each node with other sources of rlnb or of its plugins than the notebook.
+
+    Args:
+        nodes: All nodes, in order. Their versions are those of the notebook.
+        ours: The notebook's sources.
+    """
+    clauses: dict[str, list[int]] = {}
+    for number, facts in enumerate(nodes):
+        for clause in dict.fromkeys(one for theirs in facts.sources for one in source_files.differences(theirs, ours)):
+            clauses.setdefault(clause, []).append(number)
+    return [
+        f"{where(first, nodes[first])}{f' and {len(more)} more' if more else ''}: {clause}, though the version is the "
+        "same. Use the notebook's environment on the nodes; PYTHONPATH may name another checkout"
+        for clause, (first, *more) in clauses.items()
+    ]
 
 
 def _of_agent(package: str, facts: NodeFacts) -> Iterator[str]:

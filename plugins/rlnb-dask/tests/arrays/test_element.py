@@ -20,7 +20,7 @@ def test_one_node_needs_no_rendezvous(job: rlnb.HostedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", cpus_per_node=8)
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
         *("srun", "--export=ALL", "--kill-on-bad-exit=1", "--cpus-per-task=8"),
-        *(sys.executable, "-m", "rlnb.node", str(job.path), "--revocable", "--node=0", "--hang-after=900.0"),
+        *(sys.executable, "-P", "-m", "rlnb.node", str(job.path), "--revocable", "--node=0", "--hang-after=900.0"),
         "--deadline=4540",
     ]
 
@@ -30,7 +30,8 @@ def test_several_nodes_have_a_log_each(job: rlnb.HostedJob) -> None:
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
         *("srun", "--export=ALL", "--kill-on-bad-exit=1", f"--output={job.path}/node%t.log", "--open-mode=append"),
         *("bash", "-c", 'exec "$@" --node="$SLURM_PROCID"', "rlnb"),
-        *("/env/bin/python", "-m", "rlnb.node", str(job.path), "--revocable", "--node=0", "--master=10.0.0.1:29500"),
+        *("/env/bin/python", "-P", "-m", "rlnb.node", str(job.path), "--revocable", "--node=0"),
+        "--master=10.0.0.1:29500",
         "--deadline=4540",
     ]
 
@@ -48,7 +49,7 @@ def test_the_prologue_runs_on_each_of_several_nodes(job: rlnb.HostedJob) -> None
 
 def test_grid_engine_starts_the_agent_itself(job: rlnb.HostedJob) -> None:
     argv = element_argv(job, rlnb.sge(walltime="01:00:00"), {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500")
-    assert argv[:3] == [sys.executable, "-m", "rlnb.node"]
+    assert argv[:4] == [sys.executable, "-P", "-m", "rlnb.node"]
 
 
 def test_slurms_own_end_of_the_job_precedes_the_walltime() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
 from rlnb_dask.arrays.slurm import SlurmArrays, states
 
 FOLDER = Path("/root of runs/arrays/1")
@@ -40,3 +42,19 @@ def test_the_states_are_those_of_squeue() -> None:
     assert states("N/A PENDING (Resources)\n\n") == {}
     assert QUEUE.waits("PENDING (JobArrayTaskLimit)")
     assert not QUEUE.waits("COMPLETING")
+
+
+def test_an_element_that_its_node_could_not_start_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = "JobId=20 ArrayJobId=17 ArrayTaskId=3 JobState=CANCELLED StartTime=100 EndTime=108 NodeList=node1"
+    node = "NodeName=node1 State=IDLE+DRAIN Reason=Prolog error [root@108]"
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\n[ $3 = job ] && echo '{job}' || echo '{node}'\n")
+    (tmp_path / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    for name in ("scontrol", "sacct"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert QUEUE.final("17", 3) == "launch failed (node1: Prolog error)"
+    assert not QUEUE.unwanted(QUEUE.final("17", 3))
+    assert QUEUE.unwanted("CANCELLED (node1: bad disk)")
+    assert QUEUE.unwanted("CANCELLED")

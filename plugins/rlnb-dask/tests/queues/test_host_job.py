@@ -135,7 +135,10 @@ def test_a_host_lives_while_its_job_waits_or_runs(
     assert launcher.alive(handle, tmp_path) is True, "the last answer"
     commands("squeue", "echo '70 COMPLETING'")
     assert launcher.alive(handle, tmp_path) is False
+    (tmp_path / "host.alive").touch()
+    assert launcher.alive(handle, tmp_path) is True, "it may be about to submit the next job"
     commands("squeue", "true")
+    assert launcher.alive(handle, tmp_path) is False
     commands("scancel", f'echo "$@" >> {tmp_path}/calls')
     launcher.cancel(handle, tmp_path)
     assert (tmp_path / "calls").read_text() == "--state=PENDING -- 70\n"
@@ -161,3 +164,24 @@ def test_a_controller_that_is_away_is_asked_again_for_the_end_of_a_hosts_own_job
     assert job.end_s() is None, "Slurm is not asked again at once"
     monkeypatch.setattr(host_job, "OWN_END_S", 0.0)
     assert job.end_s() == 1795682858.0
+
+
+@pytest.mark.parametrize(
+    ("cause", "end"),
+    [
+        ("", ("was cancelled in the queue (scancel)", True)),
+        (" DUE TO TIME LIMIT", ("has reached its time limit", False)),
+        (" DUE TO PREEMPTION", ("was preempted", False)),
+        (" DUE TO JOB REQUEUE", ("was requeued", False)),
+        (" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", ("has lost its node", False)),
+        (" DUE to SIGNAL Terminated", ("was cancelled in the queue (scancel)", True)),
+    ],
+)
+def test_the_end_of_a_hosts_own_job_is_read_from_its_output(cause: str, end: tuple[str, bool]) -> None:
+    step = "*** STEP 8.0 ON node1 CANCELLED AT 2026-11-28T04:42:55 DUE TO PREEMPTION ***"
+    line = f"slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-28T04:42:55{cause} ***"
+    assert host_job.end_of(f"12:00:00 submitted to the queue: jobs 8\n{line}\n{step}\n") == end
+
+
+def test_a_host_that_got_a_signal_without_a_word_of_slurms_was_ended_by_a_person() -> None:
+    assert host_job.end_of("12:00:00 submitted to the queue: jobs 8\n") == ("was ended by a signal", True)

@@ -28,7 +28,7 @@ request_gpus = 4
 Arguments = "-c 'set -e; trap ''rlnb_status=$?; [ ""$rlnb_ready"" ] || echo ""The prologue failed on `uname -n`, status\
  $rlnb_status: ${BASH_COMMAND-}"" >&2'' EXIT; module load cuda; rlnb_ready=yes; set +e;\
  export GLOO_SOCKET_IFNAME=ib0; export NCCL_SOCKET_IFNAME=ib0;\
- ''/shared/my env/bin/python'' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
+ ''/shared/my env/bin/python'' -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0'"
 Executable = /bin/sh
 
@@ -46,7 +46,7 @@ MY.DaskWorkerCores = 1
 MY.DaskWorkerMemory = 4294967296
 MY.DaskWorkerDisk = 1073741824
 
-Arguments = "-c 'PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
+Arguments = "-c 'PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0'"
 Executable = /bin/sh
 
@@ -65,7 +65,7 @@ MY.DaskWorkerMemory = 68719476736
 MY.DaskWorkerDisk = 1073741824
 request_gpus = 4
 
-Arguments = "-c 'PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB\
+Arguments = "-c 'PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0'"
 Executable = /bin/sh
 
@@ -105,10 +105,10 @@ def test_no_walltime_is_needed(problems: Callable[..., str]) -> None:
 
 
 def test_the_states_of_jobs_are_read() -> None:
-    rows = ["7\t0\t1\tundefined\tundefined", "8\t0\t5\t6\tFailed to execute /bin/sh", "9\t0\t5\t1\tvia condor_hold"]
+    rows = ["7\t0\t1\tundefined\tundefined", "8\t0\t5\t14\tCannot access /home/ann", "9\t0\t5\t1\tvia condor_hold"]
     assert htcondor.jobs_of("\n".join([*rows, "10\t0\t3\tundefined\tundefined"])) == {
         "7.0": ("idle", False),
-        "8.0": ("held: Failed to execute /bin/sh", True),
+        "8.0": ("held: Cannot access /home/ann", True),
         "9.0": ("held: via condor_hold", False),
     }
     assert htcondor.final_of("false\t127\tundefined\tundefined\n") == "done (exit status 127)"
@@ -117,3 +117,15 @@ def test_the_states_of_jobs_are_read() -> None:
         "removed (via condor_rm (by user ann))"
     )
     assert htcondor.final_of("") is None
+
+
+def test_a_job_that_its_machine_could_not_start_names_the_machine(commands: Callable[[str, str], None]) -> None:
+    answer = "7\\t0\\t5\\t{}\\t{}\\tslot1@gpu07\\n"
+    commands("condor_q", f"printf '{answer.format(6, 'Failed to execute /bin/sh: Input/output error')}'")
+    launcher = rlnb.htcondor()
+    assert launcher.living(["7.0"]) == {}, "HTCondor holds it for good"
+    end = launcher.final("7.0")
+    assert end == "launch failed (gpu07: held: Failed to execute /bin/sh: Input/output error)"
+    assert not launcher.unwanted([end])
+    commands("condor_q", f"printf '{answer.format(26, 'by the policy of the site')}'")
+    assert launcher.final("7.0") == "stuck in the queue (held: by the policy of the site)"

@@ -32,7 +32,7 @@ rlnb_ready=yes
 set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-'/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB\
+'/shared/my env/bin/python' -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0
 """
 SMALL = """#!/usr/bin/env bash
@@ -44,7 +44,7 @@ SMALL = """#!/usr/bin/env bash
 #BSUB -R "rusage[mem=4096/host]"
 #BSUB -rn
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 GPUS = """#!/usr/bin/env bash
@@ -58,7 +58,7 @@ GPUS = """#!/usr/bin/env bash
 #BSUB -rn
 #BSUB -gpu num=4:j_exclusive=yes
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 """A job for four GPUs, without further sizes."""
@@ -103,3 +103,19 @@ def test_the_states_of_jobs_are_read() -> None:
         "9": "ended by LSF (TERM_RUNLIMIT: job killed after reaching LSF run time limit)",
         "10": "done (exit status 0)",
     }
+
+
+def test_a_job_that_its_host_could_not_start_names_the_host() -> None:
+    text = "7|EXIT|1|TERM_PRE_EXEC_FAIL: job killed after its pre-execution command failed|gpu07\n"
+    text += "8|EXIT|1|TERM_CWD_NOTEXIST: current working directory is not accessible on the execution host|-\n"
+    ends = {number: lsf.final_of(job) or "" for number, job in lsf.jobs_of(text).items()}
+    assert ends["7"] == "launch failed (gpu07: TERM_PRE_EXEC_FAIL: job killed after its pre-execution command failed)"
+    assert ends["8"].startswith("launch failed (its node: TERM_CWD_NOTEXIST: ")
+    assert not rlnb.lsf().unwanted([*ends.values()])
+
+
+def test_a_job_that_a_person_has_ended_is_not_tried_again() -> None:
+    for reason in ("TERM_OWNER: job killed by owner", "TERM_FORCE_ADMIN: job killed by root or LSF administrator"):
+        end = lsf.final_of(["EXIT", "130", reason, "gpu07"]) or ""
+        assert rlnb.lsf().unwanted([end])
+    assert not rlnb.lsf().unwanted([lsf.final_of(["EXIT", "130", "TERM_PREEMPT: job killed", "gpu07"]) or ""])

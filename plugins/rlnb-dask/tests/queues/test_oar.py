@@ -28,7 +28,7 @@ rlnb_ready=yes
 set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-'/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
+'/shared/my env/bin/python' -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0
 """
 SMALL = """#!/usr/bin/env bash
@@ -36,7 +36,7 @@ SMALL = """#!/usr/bin/env bash
 #OAR -n rlnb
 #OAR -l /nodes=1/core=1,walltime=01:00:00
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 GPUS = """#!/usr/bin/env bash
@@ -44,7 +44,7 @@ GPUS = """#!/usr/bin/env bash
 #OAR -n rlnb
 #OAR -l /nodes=1/gpu=4,walltime=01:00:00
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 """A job for four GPUs, without further sizes."""
@@ -135,3 +135,15 @@ def test_a_malformed_answer_is_no_answer(commands: Callable[[str, str], None], a
 def test_an_exit_code_may_be_text(commands: Callable[[str, str], None], code: str, end: str) -> None:
     commands("oarstat", f"""echo '{{"7": {{"state": "Terminated", "exit_code": {code}}}}}'""")
     assert rlnb.oar().final("7") == end
+
+
+def test_a_job_that_its_node_could_not_start_names_the_node(commands: Callable[[str, str], None]) -> None:
+    job = '"state": "Error", "exit_code": null, "assigned_network_address": ["gpu07"]'
+    events = '{"type": "PROLOGUE_ERROR"}, {"type": "SWITCH_INTO_ERROR_STATE"}'
+    commands("oarstat", f"""echo '{{"7": {{{job}, "events": [{events}]}}}}'""")
+    launcher = rlnb.oar()
+    end = launcher.final("7")
+    assert end == "launch failed (gpu07: the prologue has failed)"
+    assert not launcher.unwanted([end])
+    commands("oarstat", f"""echo '{{"7": {{{job}, "events": [{events}, {{"type": "FRAG_JOB_REQUEST"}}]}}}}'""")
+    assert launcher.unwanted([launcher.final("7") or ""]), "a person has deleted it"

@@ -31,7 +31,7 @@ rlnb_ready=yes
 set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-'/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
+'/shared/my env/bin/python' -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0
 """
 SMALL = """#!/usr/bin/env bash
@@ -43,7 +43,7 @@ SMALL = """#!/usr/bin/env bash
 #$ -S /bin/bash
 #$ -r n
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 GPUS = """#!/usr/bin/env bash
@@ -56,7 +56,7 @@ GPUS = """#!/usr/bin/env bash
 #$ -r n
 #$ -l gpu=4
 
-PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
+PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 """A job for four GPUs, without further sizes."""

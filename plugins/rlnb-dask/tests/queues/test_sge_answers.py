@@ -70,8 +70,17 @@ def test_the_cause_of_a_wait_is_read(text: str, cause: str) -> None:
             "ended by Grid Engine (qmaster enforced h_rt, h_cpu, or h_vmem limit)",
         ),
         ("25  : rescheduling", "0", "ended by Grid Engine (rescheduling)"),
+        ("8   : in prolog", "0", "launch failed (vm: in prolog)"),
+        ("7   : before prolog", "0", "launch failed (vm: before prolog)"),
+        ("15  : in epilog", "0", "ended by Grid Engine (in epilog)"),
     ],
 )
 def test_the_account_of_a_job_is_read(failed: str, status: str, state: str) -> None:
     assert sge_answers.account_of(ACCOUNT.format(failed=failed, status=status)) == state
     assert sge_answers.account_of("error: job id 5 not found") is None
+
+
+def test_an_error_state_is_the_nodes_fault_if_its_prolog_has_failed() -> None:
+    prolog = IN_ERROR.replace("error: can't chdir to /nowhere: No such file or directory", "exit_status of prolog = 1")
+    assert sge_answers.error_state_of(sge_answers.cause_of(prolog)) == "launch failed (exit_status of prolog = 1)"
+    assert sge_answers.error_state_of(sge_answers.cause_of(IN_ERROR)).startswith("stuck in the queue (error: can't")

@@ -30,7 +30,7 @@ trap '"'"'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `una
 module load cuda
 rlnb_ready=yes
 set +e
-"$@"' rlnb '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name\
+"$@"' rlnb '/shared/my env/bin/python' -P -m rlnb_dask.worker <scheduler> --name\
  <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard\
  --dashboard-address 127.0.0.1:0 --interface ib0
 """
@@ -42,7 +42,7 @@ SMALL = """#!/usr/bin/env bash
 #SBATCH --ntasks-per-node=1
 #SBATCH --no-requeue
 
-srun --export=ALL --kill-on-bad-exit=1 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1\
+srun --export=ALL --kill-on-bad-exit=1 PYTHON -P -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1\
  --memory-limit 4.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
 GPUS = """#!/usr/bin/env bash
@@ -56,7 +56,7 @@ GPUS = """#!/usr/bin/env bash
 #SBATCH --mem=65536M
 #SBATCH --gpus-per-node=4
 
-srun --export=ALL --kill-on-bad-exit=1 --cpus-per-task=16 PYTHON -m rlnb_dask.worker <scheduler> --name\
+srun --export=ALL --kill-on-bad-exit=1 --cpus-per-task=16 PYTHON -P -m rlnb_dask.worker <scheduler> --name\
  <name> --nthreads 1 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
@@ -217,7 +217,7 @@ def test_the_final_state_of_a_job_is_said_in_words() -> None:
     meaning = rlnb.slurm().meaning
     assert meaning("7", "CANCELLED") == "Slurm's job 7 was cancelled in the queue (scancel)"
     assert "have lost each other" in meaning("7", "COMPLETED")
-    assert meaning("7", "BOOT_FAIL") == "Slurm's job 7 is BOOT_FAIL"
+    assert meaning("7", "REVOKED") == "Slurm's job 7 is REVOKED"
 
 
 def test_a_controller_that_is_away_is_told_from_a_refusal() -> None:

@@ -60,3 +60,16 @@ def test_a_job_is_found_by_its_output(commands: Callable[[str, str], None]) -> N
     assert slurm_answers.job_of("/runs/c/jobs/0-train/rlnb-") == "8"
     assert slurm_answers.job_of("/runs/a b/jobs/0-train/rlnb-") == "7"
     assert slurm_answers.job_of("/runs/c/jobs/0/rlnb-") == ""
+
+
+@pytest.mark.parametrize(("ahead_s", "seen"), [(0.0, 0.0), (-2.0, 0.0), (240.0, 240.0), (-240.0, -240.0)])
+def test_the_end_of_a_job_is_told_by_this_machines_clock(
+    commands: Callable[[str, str], None], ahead_s: float, seen: float
+) -> None:
+    job = "JobId=7 JobState=RUNNING EndTime=1795682858"
+    config = f"Configuration data as of $(( $(date +%s) + {ahead_s:.0f} ))\\nAccountingStorageBackupHost = (null)"
+    commands(
+        "scontrol", f"""[ $SLURM_TIME_FORMAT = %s ] || exit 1; [ $2 = config ] && printf "{config}" || echo '{job}'"""
+    )
+    assert slurm_answers.ahead_s() == pytest.approx(seen, abs=2.0)
+    assert slurm_answers.end_s(["7"]) == pytest.approx(1795682858.0 - seen, abs=2.0)

@@ -43,7 +43,7 @@ class Echo:
         if options.ignore_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if options.fork:
-            subprocess.Popen([sys.executable, "-c", FORK], start_new_session=True)
+            subprocess.Popen([sys.executable, "-P", "-c", FORK], start_new_session=True)
         total = ctx.max_iterations or ITERATIONS
         first, start = 0, _read(ctx.init_from)["level"] if ctx.init_from else 0.0
         if ctx.checkpoint:

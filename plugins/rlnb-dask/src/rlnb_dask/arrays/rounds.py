@@ -13,6 +13,7 @@ from rlnb_dask.arrays.folder import ArrayFolder
 from rlnb_dask.arrays.further import FurtherJobs
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.queue import AwayError
+from rlnb_dask.queues import queries
 
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.5
@@ -279,13 +280,15 @@ class Round:
         if hosts:
             job.end("failed", f"node 0 ({hosts[0]}) is lost: {why}", interrupted=interrupted)
             return
+        launch_failed = queries.is_launch_failure(state)
         log = job.path / "node0.log"
         text = log.read_text(errors="replace") if log.exists() else ""
         text += self._folder.output(self._array, position + self._queue.first)
         line = self._launcher.reason(text)
         last = f". The last line of its output: {line}" if line else ", and it has printed nothing"
         detail = "\n".join(text.splitlines()[-DETAIL_LINES:])
-        job.end("failed", f"no agent was started: {why}{last}", detail, interrupted=interrupted)
+        error = f"no agent was started: {why}{last}"
+        job.end("failed", error, detail, interrupted=interrupted, launch_failed=launch_failed)
 
 
 @contextlib.contextmanager

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlnb_dask.arrays.queue import ArrayQueue, ranges
-from rlnb_dask.queues import queries, slurm_answers
+from rlnb_dask.queues import queries, slurm_answers, slurm_nodes
 
-UNWANTED = ("CANCELLED", "FAILED", queries.done(0))
-"""States of an element that was cancelled in the queue, or has ended by itself."""
+UNWANTED = ("CANCELLED", "FAILED")
+"""States of an element that was cancelled in the queue, or has failed by itself."""
 
 
 class SlurmArrays(ArrayQueue):
@@ -57,12 +57,12 @@ class SlurmArrays(ArrayQueue):
     def final(self, array: str, position: int) -> str:
         """Return the state of an ended element that the controller still remembers (MinJobAge)."""
         name = self.element(array, position)
-        state = slurm_answers.jobs([name]).get(name, {}).get("JobState", "")
+        state = slurm_nodes.final_states([name]).get(name, "")
         return queries.done(0) if state == "COMPLETED" else state
 
     def unwanted(self, state: str) -> bool:
         """Return whether the element was cancelled in the queue, or has ended by itself."""
-        return state in UNWANTED
+        return state == queries.done(0) or slurm_nodes.word_of(state) in UNWANTED
 
     def most(self) -> int | None:
         """Return one less than the controller's MaxArraySize, which bounds the numbers of elements."""

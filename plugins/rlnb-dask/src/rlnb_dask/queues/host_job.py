@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -25,10 +26,21 @@ HERE, JOB = "here", "job"
 MEMORY_MIB = 2048
 KEY = "slurm_job"
 """Key of a handle with the id of the host's job."""
+SILENT_S = 10.0
+"""Seconds without a heartbeat after which a host whose job Slurm is ending counts as gone."""
 OWN_END_S = 60.0
 """Seconds between two questions for the end of the host's own job, which a controller that is away does not answer."""
 ASK_S = 10.0
 """Seconds for which the states of the hosts' jobs are used again, since every look at a run asks for one."""
+_CANCELLED = re.compile(r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ (?:DUE TO ([A-Z ]+))?", re.IGNORECASE)
+"""What Slurm writes into the output of a job before it ends it, with its cause unless a person has cancelled it."""
+_CAUSES = {
+    "TIME LIMIT": "has reached its time limit",
+    "PREEMPTION": "was preempted",
+    "NODE FAILURE": "has lost its node",
+    "JOB REQUEUE": "was requeued",
+}
+"""The causes that are no person's, in words."""
 WITHIN_S = 1.0
 """Seconds that a look waits for Slurm's answer. A later one has it: squeue may try for half a minute to get it."""
 
@@ -146,14 +158,16 @@ def number_of(handle: Mapping[str, Json]) -> str:
     return str(handle.get(KEY, ""))
 
 
-def alive(number: str) -> bool | None:
+def alive(number: str, *, beats: bool) -> bool | None:
     """Return whether the host's job waits or runs; None if Slurm has never told.
 
     Args:
         number: Id of the host's job.
+        beats: Whether the host has written its heartbeat a moment ago. If its job is ended, it may be about to submit
+            the next one.
     """
     state = _queue.state(number)
-    return None if state is None else state not in ("", "COMPLETING")
+    return None if state is None else beats if state == "COMPLETING" else bool(state)
 
 
 def cancel(number: str) -> None:
@@ -171,6 +185,19 @@ def cancel(number: str) -> None:
     _queue.states.pop(number, None)
 
 
+def end_of(output: str) -> tuple[str, bool]:
+    """Return how Slurm ends the job of a host, in words, and whether a person has caused that.
+
+    Args:
+        output: The host's own output, to which Slurm adds a line before it ends the job.
+    """
+    causes = _CANCELLED.findall(output)
+    if not causes:
+        return "was ended by a signal", True
+    cause = causes[-1].strip()
+    return _CAUSES.get(cause, "was cancelled in the queue (scancel)"), cause not in _CAUSES
+
+
 class OwnJob:
     """The job of Slurm in which this process runs as the host of a training.
 
@@ -180,7 +207,7 @@ class OwnJob:
     """
 
     def __init__(self, number: str, end_s: float | None = None) -> None:
-        self._number, self._end_s = number, end_s
+        self.number, self._end_s = number, end_s
         self._asked_s = float("-inf")
         """Time of the last question for the end, in seconds of the monotonic clock."""
 
@@ -188,7 +215,7 @@ class OwnJob:
         """Return the time at which the job ends, in seconds since the epoch; None while it is unknown."""
         if self._end_s is None and time.monotonic() - self._asked_s > OWN_END_S:
             self._asked_s = time.monotonic()
-            self._end_s = slurm_answers.end_s([self._number])
+            self._end_s = slurm_answers.end_s([self.number])
         return self._end_s
 
 
@@ -202,4 +229,5 @@ def own_job(launcher: object, environ: Mapping[str, str]) -> OwnJob | None:
     if getattr(launcher, "host", HERE) != JOB or not environ.get("SLURM_JOB_ID"):
         return None
     end = environ.get("SLURM_JOB_END_TIME", "")  # older versions of Slurm do not set it
-    return OwnJob(environ["SLURM_JOB_ID"], float(end) if end.isdigit() else None)
+    end_s = float(end) - slurm_answers.ahead_s() if end.isdigit() else None
+    return OwnJob(environ["SLURM_JOB_ID"], end_s)

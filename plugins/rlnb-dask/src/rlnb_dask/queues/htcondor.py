@@ -15,7 +15,10 @@ STATUS = {"1": "idle", "2": "running", "5": "held", "6": "transferring output", 
 """Values of JobStatus; 3 is removed, and 4 is completed."""
 HELD, BY_A_PERSON = "5", "1"
 """JobStatus of a held job, and the HoldReasonCode of a job that a person holds, and may release."""
-IN_QUEUE = ("ClusterId", "ProcId", "JobStatus", "HoldReasonCode", "HoldReason")
+NODES_FAULTS = ("6", "19", "21", "45")
+"""HoldReasonCodes of a job that its machine could not start: it could not run the program, its hook before the job has
+failed, its policy holds the job, or its containers do not work."""
+IN_QUEUE = ("ClusterId", "ProcId", "JobStatus", "HoldReasonCode", "HoldReason", "LastRemoteHost")
 IN_HISTORY = ("ExitBySignal", "ExitCode", "ExitSignal", "RemoveReason")
 
 
@@ -55,7 +58,7 @@ class HTCondor(QueueLauncher):
         """Return the reason for which HTCondor holds a job, or its state in the history."""
         state, never = (self._queue([number]) or {}).get(number, ("", False))
         if never:
-            return queries.stuck(state)
+            return state if queries.is_launch_failure(state) else queries.stuck(state)
         output = queries.ask(["condor_history", number, "-limit", "1", "-af:t", *IN_HISTORY])
         return final_of(output or "")
 
@@ -76,6 +79,9 @@ def jobs_of(text: str) -> Mapping[str, tuple[str, bool]]:
         if status in STATUS:
             held = status == HELD
             state = f"held: {reason}" if held else STATUS[status]
+            if held and code in NODES_FAULTS:
+                host = row[5].strip().rpartition("@")[2] if len(row) > 5 else "undefined"
+                state = queries.launch_failed(f"{'its node' if host in ('', 'undefined') else host}: {state}")
             jobs[f"{cluster}.{process}"] = (state, held and code != BY_A_PERSON)
     return jobs
 

@@ -18,6 +18,7 @@ from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import checks, ids, jobqueue, queries
 from rlnb_dask.queues.via import Queue
 from rlnb_dask.queues.walltime import clock_of, seconds_of
+from rlnb_dask.worker import JOB
 
 Setting: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -208,10 +209,13 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
             "job_name": "rlnb",
             "job_script_prologue": self.prologue_lines(),
             "job_extra_directives": self.extra_directives(nodes),
-            "python": shlex.quote(self.python or sys.executable),
+            "python": f"{shlex.quote(self.python or sys.executable)} -P",  # before "-m", the worker command
             "log_directory": str(log_directory) if log_directory else None,
         }
         arguments |= self.own_arguments(nodes)
+        if log_directory:
+            lines = [f"export {JOB}={shlex.quote(str(log_directory))}"]
+            arguments["job_script_prologue"] = [*arguments["job_script_prologue"], *lines]  # type: ignore[misc]
         return {name: value for name, value in arguments.items() if value is not None}
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
@@ -331,6 +335,8 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
 
     def meaning(self, number: str, state: str) -> str:
         """Return a job's final state in words."""
+        if queries.is_launch_failure(state):
+            return f"{self.title}'s job {number} could not start{state.removeprefix(queries.LAUNCH_FAILED)}"
         return f"{self.title}'s job {number} is {state}"
 
     def end_s(self, ids: Sequence[str]) -> float | None:
@@ -352,6 +358,11 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
             The id. It is empty if there is no such job, and None if the queue does not answer.
         """
         return ""
+
+    def in_queue(self, job_dir: Path, ids: Sequence[str]) -> bool | None:
+        """Return whether any job is still in the queue; None if the queue does not answer."""
+        states = self.living(ids)
+        return None if states is None else any(number in states for number in ids)
 
     def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
         """Take a job whose host is gone out of the queue, and delete its TLS keys.

@@ -14,8 +14,12 @@ from rlnb_dask.queues import jobqueue, queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
-FORMAT = "jobid stat exit_code exit_reason delimiter='|'"
+FORMAT = "jobid stat exit_code exit_reason exec_host delimiter='|'"
 ENDED = ("DONE", "EXIT", "ZOMBI")
+NODES_FAULTS = ("TERM_PRE_EXEC_FAIL", "TERM_CWD_NOTEXIST")
+"""Exit reasons of a job that its host could not start: its pre-execution command failed, or it lacks a folder."""
+BY_A_PERSON = ("TERM_OWNER", "TERM_FORCE_OWNER", "TERM_ADMIN", "TERM_FORCE_ADMIN")
+"""Exit reasons of a job that a person has ended with bkill."""
 UNITS = {"kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5, "eb": 6}
 """Powers of 1024 of the units of LSF_UNIT_FOR_LIMITS."""
 
@@ -72,27 +76,34 @@ class Lsf(QueueLauncher):
         """Return the final state of a job, which LSF remembers for an hour (CLEAN_PERIOD)."""
         return final_of((self._jobs([number]) or {}).get(number, ()))
 
+    def unwanted(self, states: Sequence[str]) -> bool:
+        """Return whether a job failed by itself, or a person has ended it with bkill."""
+        return super().unwanted(states) or any(reason in state for state in states for reason in BY_A_PERSON)
+
     def _jobs(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]] | None:
         output = queries.ask(["bjobs", "-a", "-noheader", "-o", FORMAT, *ids], unless=("is not found",))
         return None if output is None else jobs_of(output)
 
 
 def jobs_of(text: str) -> Mapping[str, Sequence[str]]:
-    """Return the state, exit code and exit reason of each job from the output of ``bjobs -noheader -o``."""
+    """Return state, exit code, exit reason and host of each job from the output of ``bjobs -noheader -o``."""
     rows = (line.strip().split("|") for line in text.splitlines() if line.count("|") >= 3)
     return {number: rest for number, *rest in rows}
 
 
 def final_of(job: Sequence[str]) -> str | None:
-    """Return the final state of a job from its state, exit code and exit reason; None if it has not ended.
+    """Return the final state of a job from its state, exit code, exit reason and host; None if it has not ended.
 
     Args:
-        job: The three values. A reason, such as ``TERM_RUNLIMIT: job killed after reaching LSF run time limit``, is
+        job: The values. A reason, such as ``TERM_RUNLIMIT: job killed after reaching LSF run time limit``, is
             given if LSF or a person has ended the job, and the hyphen stands for none.
     """
     if not job or job[0] not in ENDED:
         return None
     _, code, reason = job[:3]
+    if reason.strip().startswith(NODES_FAULTS):
+        host = job[3].strip() if len(job) > 3 else "-"
+        return queries.launch_failed(f"{'its node' if host in ('', '-') else host}: {reason.strip()}")
     if reason.strip() not in ("", "-"):
         return f"ended by LSF ({reason.strip()})"
     return queries.done(int(code) if code.strip().isdigit() else 0)

@@ -29,6 +29,19 @@ CAUSES = {
     "FRAG_JOB_REQUEST": DELETED,
 }
 """The end of a job in state Error, by the type of an event. OAR's own requests are of the last type too."""
+NODES_FAULTS = {
+    "PING_CHECKER_NODE_SUSPECTED": "it does not answer",
+    "CPUSET_ERROR": "the cpuset of the job cannot be made",
+    "PROLOGUE_ERROR": "the prologue has failed",
+    "CANNOT_WRITE_NODE_FILE": "the list of nodes cannot be written",
+    "CANNOT_WRITE_PID_FILE": "the id of the job's process cannot be written",
+    "CANNOT_CREATE_TMP_DIRECTORY": "no temporary folder can be made",
+    "SSH_TRANSFER_TIMEOUT": "it does not answer in time",
+    "BAD_HASHTABLE_DUMP": "the description of the job has not arrived whole",
+    "LAUNCHING_OAREXEC_TIMEOUT": "oarexec does not start in time",
+}
+"""The cause in words, by the type of an event of OAR's for a job that its node could not start. Such a node becomes
+"Suspected"."""
 _LAST_WORDS = re.compile(r"\[ERROR\] Oarsub failed|LINE \d+:|\)?$")
 """Beginnings of the lines that follow the cause of a refusal."""
 MEMORY_PROPERTY = "memory-per-core-property-name"
@@ -107,6 +120,8 @@ class Job:
     """Its status as of wait(2); None if it has not ended by itself."""
     events: Sequence[str]
     """Types of OAR's events, the oldest first."""
+    hosts: Sequence[str] = ()
+    """Names of its nodes."""
 
     @property
     def end(self) -> str:
@@ -116,6 +131,9 @@ class Job:
                 return queries.killed(os.WTERMSIG(self.exit_code))
             return queries.done(os.WEXITSTATUS(self.exit_code))
         cause = next((text for event, text in CAUSES.items() if event in self.events), "")
+        fault = next((text for event, text in NODES_FAULTS.items() if event in self.events), "")
+        if fault and not cause:
+            return queries.launch_failed(f"{', '.join(self.hosts) or 'its node'}: {fault}")
         return cause or (f"{self.state} ({self.message})" if self.message else self.state)
 
 
@@ -135,6 +153,7 @@ def jobs_of(text: str) -> Mapping[str, Job] | None:
             message=str(job.get("message") or ""),
             exit_code=_number(job.get("exit_code")),
             events=[str(event.get("type", "")) for event in job.get("events") or ()],
+            hosts=[str(host) for host in job.get("assigned_network_address") or ()],
         )
         for number, job in jobs.items()
     }

@@ -13,6 +13,21 @@ from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 
 FINISHED = ("F", "X")
+NODES_FAULTS = {
+    -1: "it could not start the job",
+    -2: "it could not start the job",
+    -3: "it could not start the job, so that another node should",
+    -4: "its MoM was restarted",
+    -5: "its MoM was restarted",
+    -6: "its MoM was restarted",
+    -14: "it has lost another node of the job",
+    -16: "a hook of the site has refused the job",
+    -17: "a hook of the site has refused the job",
+    -20: "its MoM did not answer",
+    -22: "a hook of the site has failed",
+}
+"""Exit statuses of jobs that a node could not start, such as after a prologue or a hook that failed
+(JOB_EXEC_FAIL1 ... in OpenPBS's job.h). With others, such as an unknown user, no node would start the job."""
 _UNKNOWN = ("Unknown Job Id", "has finished")
 _JOB = re.compile(r"^Job Id: (\d+)", re.MULTILINE)
 _FACT = re.compile(r"^ {4}(\w+) = (.*)$", re.MULTILINE)
@@ -67,6 +82,9 @@ def final_of(facts: Mapping[str, str]) -> str | None:
     if facts.get("job_state") not in FINISHED or not facts.get("Exit_status", "").lstrip("-").isdigit():
         return None
     status = int(facts["Exit_status"])
+    if status in NODES_FAULTS:
+        node = facts.get("exec_host", "").partition("/")[0] or "its node"
+        return queries.launch_failed(f"{node}: {facts.get('comment') or NODES_FAULTS[status]}, exit status {status}")
     if status < 0:
         return queries.stuck(facts.get("comment") or f"PBS could not start it, exit status {status}")
     return queries.killed(status - 256) if status > 256 else queries.done(status)

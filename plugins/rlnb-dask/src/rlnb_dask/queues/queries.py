@@ -14,6 +14,8 @@ LEFT = "no longer in the queue"
 DONE = "done"
 STUCK = "stuck"
 """First words of the states of jobs that have ended by themselves, and of jobs that the queue will never start."""
+LAUNCH_FAILED = "launch failed"
+"""First words of the states of jobs that a node could not start, so that another node may."""
 SHELL_SIGNAL = 128
 """Exit statuses above this number stand for the signal that ended a job: 137 is 128 and SIGKILL's 9."""
 
@@ -68,6 +70,20 @@ def killed(number: int) -> str:
 def stuck(reason: str) -> str:
     """Return the state of a job that stays in the queue, which will never start it."""
     return f"{STUCK} in the queue ({reason})"
+
+
+def launch_failed(cause: str) -> str:
+    """Return the state of a job that a node could not start.
+
+    Args:
+        cause: The node and its reason, such as ``"gpu07: Prolog error"``.
+    """
+    return f"{LAUNCH_FAILED} ({cause})"
+
+
+def is_launch_failure(state: str) -> bool:
+    """Return whether a node could not start a job."""
+    return state.startswith(LAUNCH_FAILED)
 
 
 def by_itself(state: str) -> bool:

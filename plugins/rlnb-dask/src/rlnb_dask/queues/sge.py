@@ -15,7 +15,7 @@ from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.sge import SgeArrays
 from rlnb_dask.queues import ids, queries
 from rlnb_dask.queues.launcher import Argument
-from rlnb_dask.queues.sge_answers import AWAY, account_of, cause_of, states_of
+from rlnb_dask.queues.sge_answers import AWAY, account_of, cause_of, error_state_of, states_of
 
 logger = logging.getLogger("rlnb_dask")
 _CORES = re.compile(r"-pe\s")
@@ -101,7 +101,7 @@ class Sge(ArrayQueueLauncher):
     def final(self, number: str) -> str | None:
         """Return the cause of a job's error state, or its state in the accounting file, which may lag behind."""
         if cause := self._cause(number):
-            return queries.stuck(cause)
+            return error_state_of(cause)
         output = queries.ask(["qacct", "-j", number], unless=("not found", "No such file"))
         return account_of(output or "")
 

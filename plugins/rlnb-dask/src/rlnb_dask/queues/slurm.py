@@ -7,7 +7,6 @@ import math
 import re
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from rlnb import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
-from rlnb_dask.queues import host_job, ids, queries, slurm_answers, slurm_limits
+from rlnb_dask.queues import host_job, ids, queries, slurm_answers, slurm_limits, slurm_nodes
 from rlnb_dask.queues.launcher import Argument, Json
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
@@ -85,7 +84,10 @@ class Slurm(ArrayQueueLauncher):
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the host still runs, or waits as a job; None if this machine cannot tell."""
         number = self._host_job(handle, job_dir)
-        return host_job.alive(number) if number else super().alive(handle, job_dir)
+        if not number:
+            return super().alive(handle, job_dir)
+        beats = self.host_silence_s(job_dir) < host_job.SILENT_S
+        return host_job.alive(number, beats=beats)
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Take a host that waits as a job out of the queue, and withdraw a job whose host is gone."""
@@ -114,7 +116,7 @@ class Slurm(ArrayQueueLauncher):
             "processes": nodes,
             "memory": f"{self.memory_gib * nodes:g}GiB",
             "job_script_prologue": [*self.site_lines("job-script-prologue"), *self.exports()],
-            "python": f"{shlex.join(self.spread())} {python}",
+            "python": f"{shlex.join(self.spread())} {python} -P",
             # own_directives sets the memory and the tasks of each node.
             "job_directives_skip": ["-n 1", "--cpus-per-task", "--mem="],
         }
@@ -198,6 +200,10 @@ class Slurm(ArrayQueueLauncher):
         line = output.strip()
         return line if line and line.split()[1] in WAITING_OR_RUNNING else ""
 
+    def living(self, ids: Sequence[str]) -> Mapping[str, str] | None:
+        """Return squeue's states, by id, of the jobs that wait, run or are completing."""
+        return slurm_answers.states(ids)
+
     def waits(self, line: str) -> str:
         """Return Slurm's state and reason of a job that does not run, with the meaning of a limit.
 
@@ -215,14 +221,16 @@ class Slurm(ArrayQueueLauncher):
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final state of each ended job that Slurm's controller still remembers (MinJobAge)."""
-        deadline = time.monotonic() + within_s
-        while (states := _states(ids)) and "COMPLETING" in states.values() and time.monotonic() < deadline:
-            time.sleep(0.5)
+        states = slurm_nodes.final_states(ids, within_s)
         return {number: state for number, state in states.items() if state not in LIVING}
 
     def meaning(self, number: str, state: str) -> str:
         """Return a job's final state in words."""
-        return f"Slurm's job {number} {MEANINGS[state]}" if state in MEANINGS else super().meaning(number, state)
+        word = slurm_nodes.word_of(state)
+        if queries.is_launch_failure(state) or word not in MEANINGS:
+            return super().meaning(number, state)
+        nodes = state[len(word) + 2 : -1]  # without the parentheses
+        return f"Slurm's job {number} {MEANINGS[word]}{f'; {nodes}' if nodes else ''}"
 
     def end_s(self, ids: Sequence[str]) -> float | None:
         """Return the time at which Slurm will end the job, which an administrator may change; None if unknown."""
@@ -236,7 +244,7 @@ class Slurm(ArrayQueueLauncher):
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether a job was cancelled in the queue, or could not run at all."""
-        return bool(UNWANTED & set(states))
+        return bool(UNWANTED & {*map(slurm_nodes.word_of, states)})
 
     def reason(self, output: str) -> str:
         """Return the line of a job's output that gives the cause of its end; an empty text if there is none.
@@ -249,11 +257,6 @@ class Slurm(ArrayQueueLauncher):
         lines = (line for line in output.splitlines() if not _CONSEQUENCE.match(line.strip()))
         line = super().reason("\n".join(lines))
         return slurm_limits.objection(output) if line.startswith("sbatch: error: ") else line
-
-
-def _states(ids: Sequence[str]) -> Mapping[str, str]:
-    """Return the state of each job that Slurm's controller remembers."""
-    return {number: job["JobState"] for number, job in slurm_answers.jobs(ids).items()}
 
 
 def _objection(script: str, options: Sequence[str]) -> str:

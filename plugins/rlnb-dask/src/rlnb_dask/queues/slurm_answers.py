@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ MEANINGS = {
     "PREEMPTED": "was preempted",
     "TIMEOUT": "has reached its time limit",
     "NODE_FAIL": "has lost a node",
+    "BOOT_FAIL": "has lost a node, which did not boot",
     "OUT_OF_MEMORY": "has used more memory than it requested",
     "DEADLINE": "has reached its deadline",
     "COMPLETED": "has ended without a fault, so this machine and its nodes have lost each other. Check the network "
@@ -27,6 +29,9 @@ MEANINGS = {
 """Final states of a job, in words."""
 UNKNOWN = ("Invalid job id",)
 """What Slurm's commands print of a job that has left the queue."""
+EXACT_S = 5.0
+"""Difference of two clocks up to which they count as equal, since an answer takes its time."""
+_AS_OF = re.compile(r"^Configuration data as of (\d+)", re.MULTILINE)
 _GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
 
 
@@ -53,9 +58,18 @@ def jobs(ids: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
 
 
 def end_s(ids: Sequence[str]) -> float | None:
-    """Return the earliest end of the jobs that run, in seconds since the epoch; None if none has an end."""
+    """Return the earliest end of the jobs that run, by this machine's clock; None if none has an end."""
     ends = [job.get("EndTime", "") for job in jobs(ids).values() if job["JobState"] == "RUNNING"]
-    return min((float(end) for end in ends if end.isdigit()), default=None)
+    end = min((float(end) for end in ends if end.isdigit()), default=None)
+    return None if end is None else end - ahead_s()
+
+
+def ahead_s() -> float:
+    """Return the seconds by which the controller's clock, of which Slurm's times are, is ahead of this machine's."""
+    answer = queries.ask(["env", "SLURM_TIME_FORMAT=%s", "scontrol", "show", "config"])
+    time_s, match = time.time(), _AS_OF.search(answer or "")
+    ahead = int(match[1]) - time_s if match else 0.0
+    return ahead if abs(ahead) > EXACT_S else 0.0
 
 
 def states(ids: Sequence[str]) -> Mapping[str, str] | None:

@@ -1,0 +1,207 @@
+"""The door of :mod:`rlnb.storage` is the one way to the files of a root, in which other users may have put anything.
+
+A path names whatever lies there at the moment of each call. The modules of the door open part by part, relative to
+descriptors, and follow no link of another user. All others go through them, but for those below, which touch no root.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+SOURCES = [*(REPO / "rlnb").rglob("*.py"), *REPO.glob("plugins/*/src/**/*.py"), *REPO.glob("extensions/*/src/**/*.py")]
+DOOR = {f"rlnb/storage/{name}.py" for name in ("entries", "files", "folder", "owner", "sharing")}
+
+MAY: dict[str, tuple[str, ...]] = {
+    "files of an installed package, of Python or of Linux": (
+        "rlnb/curves/page.py",
+        "rlnb/display/clickable.py",
+        "rlnb/display/frame.py",
+        "rlnb/display/live_pictures.py",
+        "rlnb/display/marimo_page.py",
+        "rlnb/display/own_user.py",
+        "rlnb/doctor/interpreter.py",
+        "rlnb/doctor/machine.py",
+        "rlnb/doctor/notebook_host.py",
+        "rlnb/node/descendants.py",
+        "rlnb/nvidia/cuda.py",
+        "rlnb/nvidia/gpus.py",
+        "rlnb/storage/installation.py",
+        "rlnb/storage/isaacsim.py",
+        "rlnb/worker/probe.py",
+        "rlnb/worker/requests/gently.py",
+        "plugins/rlnb-dask/src/rlnb_dask/sources.py",
+        "plugins/rlnb-ssh/src/rlnb_ssh/install.py",
+    ),
+    "a path that the user of the call has named": (
+        "rlnb/cli/containers.py",
+        "rlnb/cli/demo.py",
+        "rlnb/cli/scaffold.py",
+        "rlnb/node/script.py",
+        "rlnb/notebook/define.py",
+        "rlnb/tasks/script.py",
+    ),
+    "a temporary folder that the process itself has made": (
+        "rlnb/curves/tensorboard.py",
+        "rlnb/node/interactive.py",
+        "rlnb/node/simulator.py",
+        "rlnb/reports/report.py",
+        "rlnb/simulation/env_step.py",
+        "rlnb/simulation/process.py",
+        "rlnb/worker/requests/job_there.py",
+        "rlnb/worker/requests/serve.py",
+    ),
+    "the cache of this user, or the local disk of a node": (
+        "rlnb/node/courier.py",
+        "rlnb/storage/temporary.py",
+        "rlnb/worker/assets/mirror.py",
+        "rlnb/worker/assets/packs.py",
+        "rlnb/worker/assets/prebuilt.py",
+        "rlnb/worker/assets/root.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/build.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/dex_cube.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/props.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/shadow_hand.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/stage.py",
+        "plugins/rlnb-tasks/src/rlnb_tasks/urdf_robots.py",
+    ),
+    "slots of the machine, in a folder of this user whose owner it checks itself": ("rlnb/launch/slots.py",),
+    "a journal that Optuna writes; it is opened by the door": ("rlnb/studies/journal.py",),
+    "modules that a worker has been told to import, and that were checked before": (
+        "rlnb/worker/isaac/import_watch.py",
+        "rlnb/worker/isaac/module.py",
+        "rlnb/worker/isaac/own_files.py",
+    ),
+    "the disk of a checkpoint that is flushed; the file has been written by a library": (
+        "rlnb/worker/jobs/checkpoints.py",
+    ),
+    "the contract's tests of plugins, in a root of their own": (
+        "rlnb/testing/files.py",
+        "rlnb/testing/libraries.py",
+        "rlnb/testing/trackers.py",
+        "rlnb/testing/training.py",
+    ),
+    "the logs of a library in the worker's own run, whose folder the agent has checked": (
+        "plugins/rlnb-echo/src/rlnb_echo/backend.py",
+        "plugins/rlnb-echo/src/rlnb_echo/event_file.py",
+        "plugins/rlnb-rl-games/src/rlnb_rl_games/sac.py",
+        "plugins/rlnb-skrl/src/rlnb_skrl/backend.py",
+        "plugins/rlnb-skrl/src/rlnb_skrl/off_policy.py",
+        "plugins/rlnb-skrl/src/rlnb_skrl/record.py",
+    ),
+    "a plugin has public names only; it works in a job, array or store of this user, which it checks itself": (
+        "plugins/rlnb-dask/src/rlnb_dask/arrays/folder.py",
+        "plugins/rlnb-dask/src/rlnb_dask/arrays/launcher.py",
+        "plugins/rlnb-dask/src/rlnb_dask/arrays/rounds.py",
+        "plugins/rlnb-dask/src/rlnb_dask/clusters.py",
+        "plugins/rlnb-dask/src/rlnb_dask/existing.py",
+        "plugins/rlnb-dask/src/rlnb_dask/host.py",
+        "plugins/rlnb-dask/src/rlnb_dask/node.py",
+        "plugins/rlnb-dask/src/rlnb_dask/preflight.py",
+        "plugins/rlnb-dask/src/rlnb_dask/queues/launcher.py",
+        "plugins/rlnb-mlflow/src/rlnb_mlflow/store.py",
+    ),
+    "the panel's own door, by which it opens what it serves": (
+        "extensions/rlnb-jupyterlab/src/rlnb_jupyterlab/opening.py",
+    ),
+    "the panel looks for names and times, and opens none of them": (
+        "extensions/rlnb-jupyterlab/src/rlnb_jupyterlab/choices.py",
+        "extensions/rlnb-jupyterlab/src/rlnb_jupyterlab/goodput.py",
+        "extensions/rlnb-jupyterlab/src/rlnb_jupyterlab/watcher.py",
+    ),
+}
+"""Modules that open, list, make, rename or remove by path, by what they do it to."""
+
+_OF_PATHS = {
+    "glob",
+    "hardlink_to",
+    "iterdir",
+    "mkdir",
+    "read_bytes",
+    "read_text",
+    "rename",
+    "rglob",
+    "rmdir",
+    "symlink_to",
+    "touch",
+    "unlink",
+    "write_bytes",
+    "write_text",
+}
+_OF_OS = {
+    "chmod",
+    "chown",
+    "link",
+    "listdir",
+    "makedirs",
+    "mkdir",
+    "mkfifo",
+    "open",
+    "remove",
+    "removedirs",
+    "rename",
+    "replace",
+    "rmdir",
+    "scandir",
+    "symlink",
+    "truncate",
+    "unlink",
+    "utime",
+    "walk",
+}
+_OF_SHUTIL = {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"}
+
+
+def calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that open, list, make, rename or remove something by its path."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _is_by_path(node):
+            yield node
+
+
+def _is_by_path(call: ast.Call) -> bool:
+    first = ast.unparse(call.args[0]) if call.args else ""
+    if first == "os.devnull" or first.endswith(".fileno()"):
+        return False
+    if isinstance(call.func, ast.Name):
+        return call.func.id == "open" and not first.startswith(("descriptor", "os.open("))
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner, name = ast.unparse(call.func.value), call.func.attr
+    if owner in ("os", "shutil"):
+        return name in (_OF_OS if owner == "os" else _OF_SHUTIL)
+    if owner in ("entries", "files", "dataclasses"):
+        return False
+    if name == "open":  # Path.open, whose first argument is a mode
+        return not call.args or first in ("'r'", "'rb'", "'w'", "'wb'", "'a'", "'ab'", "'x'", "'xb'")
+    return name in _OF_PATHS or (name == "replace" and len(call.args) == 1 and not call.keywords)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPO)))
+def test_only_the_door_opens_what_others_can_have_put_into_a_root(path: Path) -> None:
+    name = path.relative_to(REPO).as_posix()
+    if name in DOOR or any(name in modules for modules in MAY.values()):
+        return
+    found = [f"{name}:{call.lineno}: {ast.unparse(call)[:100]}" for call in calls(ast.parse(path.read_text()))]
+    assert not found, "\n".join([*found, "Use rlnb.storage.entries or rlnb.storage.files."])
+
+
+def test_each_module_that_may_do_without_the_door_does() -> None:
+    listed = [name for modules in MAY.values() for name in modules]
+    idle = [name for name in listed if not any(calls(ast.parse((REPO / name).read_text())))]
+    assert not idle, "remove these from the list"
+    assert len(set(listed)) == len(listed)
+
+
+def test_the_law_sees_each_kind_of_call() -> None:
+    text = """
+open(path); os.open(path, 0); os.replace(a, b); path.replace(b); path.open(); path.open("rb"); shutil.rmtree(path)
+path.unlink(); path.touch(); os.scandir(path); path.write_text("x")
+open(descriptor, "rb"); dataclasses.replace(x, y=1); text.replace("a", "b"); entries.remove(path)
+os.utime(file.fileno()); os.open(os.devnull, 0)
+"""
+    assert sorted(call.lineno for call in calls(ast.parse(text))) == [2] * 7 + [3] * 4
