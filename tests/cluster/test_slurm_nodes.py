@@ -88,7 +88,8 @@ def test_elements_of_an_array_that_a_node_could_not_start_go_on(clean: Path, unf
     )
     sweep.wait()
     assert [run.state for run in sweep.runs] == ["completed", "completed"]
-    assert any("could not start (node0: Prolog error)" in error for run in sweep.runs for error in errors(run))
+    found = [error for run in sweep.runs for error in errors(run)]
+    assert any("could not start (node0: Prolog error)" in error for error in found), found
 
 
 def on_node(number: int, *lines: str) -> list[str]:
@@ -161,7 +162,7 @@ def test_the_nodes_of_a_host_that_is_gone_are_given_back_at_once(slurm: Any, cle
 
 def test_scancel_of_the_hosts_job_ends_the_run_by_name_and_it_can_be_resumed(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(walltime=WALLTIME, host="job", host_directives=["--mem=500M"]), 200)
-    wait_until(lambda: run.progress[0] >= 3, 120)
+    wait_until(lambda: run.checkpoints, 120)
     number = run.jobs[0].handle["slurm_job"]
     subprocess.run(["scancel", number], check=True)
     wait_until(lambda: run.state == "cancelled", 30)

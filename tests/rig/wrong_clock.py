@@ -20,6 +20,7 @@ def variables(folder: Path, ahead_s: float) -> Mapping[str, str]:
     compiler, library = shutil.which("cc") or shutil.which("gcc"), folder / "wrong_clock.so"
     if compiler is None:
         pytest.skip("a wrong clock needs a C compiler")
+    folder.mkdir(parents=True, exist_ok=True)
     if not library.exists():
         subprocess.run([compiler, "-shared", "-fPIC", "-o", library, Path(__file__).with_suffix(".c")], check=True)
     return {"LD_PRELOAD": str(library), "CLOCK_AHEAD_S": f"{ahead_s:.0f}"}
