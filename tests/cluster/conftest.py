@@ -53,6 +53,15 @@ def _slurm_folder() -> Path:
     return Path(f"/tmp/rlnb-slurm-{os.getpid()}")
 
 
+def end_runs(root: Path) -> None:
+    """End every run, and wait until no process of them, and no host of an array, is left. It takes their queue."""
+    from runs_on_nodes import LEAVE_S, alive, wait_until
+
+    for run in rlnb.runs():
+        run.cancel()
+    wait_until(lambda: not alive(f"{root}/"), LEAVE_S)
+
+
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Any]:
     """Provide a Slurm of four nodes, one Slurm for each test process."""
@@ -63,7 +72,7 @@ def slurm() -> Iterator[Any]:
 
 
 @pytest.fixture
-def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def slurm_with_gpus(clean: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Provide a Slurm of two nodes with two GPUs each, beside the other one."""
     rig = module_of("slurm", "Slurm")
     monkeypatch.setenv("SLURM_CONF", "")  # its value afterwards is again that of the other Slurm
@@ -71,10 +80,11 @@ def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     folder = Path(f"/tmp/rlnb-slurm-gpu-{os.getpid()}")
     with running(rig.Slurm(folder, 2, port=free_port(number), gpus=2)) as cluster:
         yield cluster
+        end_runs(clean)
 
 
 @pytest.fixture
-def unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def unfit(clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Provide a Slurm of three nodes beside the other one, and a function that gives nodes a Prolog that fails.
 
     With ``kind="slow"``, the Prolog takes eight seconds instead.
@@ -93,6 +103,7 @@ def unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     with running(rig.Slurm(place, 3, port=free_port(number), prolog=folder / "prolog")):
         yield make
+        end_runs(clean)
 
 
 @pytest.fixture(scope="session")
@@ -120,12 +131,8 @@ def oar() -> Iterator[Any]:
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """Provide a root, and wait at the end until no process of its runs is left on any node."""
-    from runs_on_nodes import LEAVE_S, processes, wait_until
-
     yield root
-    for run in rlnb.runs():
-        run.cancel()
-    wait_until(lambda: not any(processes(run) for run in rlnb.runs()), LEAVE_S)
+    end_runs(root)
     # A further job that a failed test has left in the queue would take the nodes of the next test.
     if os.environ.get("SLURM_CONF", "").startswith(f"{_slurm_folder()}/"):
         subprocess.run(["scancel", "--me"], check=True, timeout=60)

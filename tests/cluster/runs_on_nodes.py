@@ -32,14 +32,19 @@ def wait_until(fact: Callable[[], object], within_s: float = 60.0) -> float:
     return time.monotonic() - begun
 
 
-def processes(run: rlnb.Run) -> list[psutil.Process]:
-    """Return all processes of a run on any node, including its host process."""
+def alive(text: str) -> list[psutil.Process]:
+    """Return all processes with a text in their command lines."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        alive = process.info["status"] != psutil.STATUS_ZOMBIE
-        if alive and any(run.id in word for word in process.info["cmdline"] or ()):
+        is_zombie = process.info["status"] == psutil.STATUS_ZOMBIE
+        if not is_zombie and any(text in word for word in process.info["cmdline"] or ()):
             found.append(process)
     return found
+
+
+def processes(run: rlnb.Run) -> list[psutil.Process]:
+    """Return all processes of a run on any node, including its host process."""
+    return alive(run.id)
 
 
 def rank(run: rlnb.Run, number: int) -> psutil.Process:

@@ -115,7 +115,8 @@ def _import(root: Path, image: str) -> None:
     Raises:
         RuntimeError: The folder cannot be read.
     """
-    tar = subprocess.Popen(["tar", "-C", str(root), "--exclude=./var/cache", "-c", "."], stdout=subprocess.PIPE)
+    without = ("--exclude=./var/cache/apt/*.bin", "--exclude=./var/cache/apt/archives/*.deb")
+    tar = subprocess.Popen(["tar", "-C", str(root), *without, "-c", "."], stdout=subprocess.PIPE)
     subprocess.run(["podman", "import", "--quiet", "-", image], check=True, stdin=tar.stdout)
     if tar.wait():
         raise RuntimeError(f"tar could not read {root}.")

@@ -111,6 +111,12 @@ def test_the_node_that_is_lost_is_named() -> None:
     assert launcher.meaning("46", "BOOT_FAIL") == "Slurm's job 46 has lost a node, which did not boot"
 
 
+def test_a_job_that_slurm_misses_on_a_drained_node_could_not_start() -> None:
+    end = state("NODE_FAIL", WELL, drain("node1", "Prolog error", BEGIN + 1))
+    assert end == "launch failed (node1: Prolog error)"
+    assert state("NODE_FAIL", WELL, drain("node1", "Prolog error", BEGIN - 3600)) == "NODE_FAIL"
+
+
 @pytest.mark.parametrize("word", ["COMPLETED", "TIMEOUT", "PREEMPTED", "OUT_OF_MEMORY", "RUNNING", "PENDING"])
 def test_a_node_has_no_part_in_other_ends(word: str) -> None:
     assert state(word, drain("node1", "Prolog error")) == word

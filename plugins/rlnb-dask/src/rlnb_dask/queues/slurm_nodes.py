@@ -29,6 +29,12 @@ OWN_REASONS = re.compile(
 
 Those of a node that cannot clean up after a job ("Kill task failed", "Epilog error") are consequences of its end. Texts
 of administrators, and of their health checks, name a node and prove nothing: a person may have cancelled the job."""
+AT_THE_START = re.compile(
+    r"Prolog error|Job env setup error|ResumeTimeout reached|Node failed to resume", re.IGNORECASE
+)
+"""Those of them that a node can only get before a job runs on it.
+
+Slurm may show its job as running until it misses the job half a minute later, and then as NODE_FAIL."""
 APART_S = 5.0
 """Longest time between the end of a job and the drain that explains it, in seconds of the controller's clock."""
 SETTLE_S = 2.0
@@ -92,7 +98,9 @@ def state_of(job: Mapping[str, str], reasons: Sequence[Reason]) -> str:
         return state
     during = [reason for reason in reasons if int(begin) - APART_S <= reason.time_s <= int(end) + APART_S]
     at_the_end = [reason for reason in during if abs(reason.time_s - int(end)) <= APART_S]
-    if state in STOPPED and (own := [reason for reason in at_the_end if OWN_REASONS.match(reason.text)]):
+    own = [reason for reason in at_the_end if OWN_REASONS.match(reason.text)] if state in STOPPED else []
+    own = own or [reason for reason in during if state == "NODE_FAIL" and AT_THE_START.match(reason.text)]
+    if own:
         return queries.launch_failed("; ".join(map(str, own)))
     return f"{state} ({'; '.join(map(str, during))})" if during else state
 
