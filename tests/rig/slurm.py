@@ -244,14 +244,11 @@ class Slurm:
             return None
 
     def _alive(self, daemon: str) -> bool:
-        pid = self._pid(daemon)
-        try:
-            return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        return _lives(self._pid(daemon))
 
     def _kill(self, daemon: str, number: signal.Signals) -> None:
-        debian.end(self._pid(daemon), lambda: self._alive(daemon), number)
+        pid = self._pid(daemon)  # a slurmd deletes its file before it ends, and may hang in between
+        debian.end(pid, lambda: _lives(pid), number)
 
 
 def missing(*, accounts: bool = False) -> list[str]:
@@ -262,6 +259,13 @@ def missing(*, accounts: bool = False) -> list[str]:
 def by_hand() -> Slurm:
     """Return the Slurm that ``make slurm-up`` starts."""
     return Slurm(Path(tempfile.gettempdir()) / f"rlnb-slurm-{os.getuid()}")
+
+
+def _lives(pid: int | None) -> bool:
+    try:
+        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _run(*argv: str) -> None:
