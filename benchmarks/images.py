@@ -102,7 +102,7 @@ def check_stop() -> None:
     argv = ("rlnb", "train", *TASK[:-1], "100000")
     with container(WORKER, command=argv) as name:
         deadline = time.monotonic() + 120
-        while "iteration" not in podman("logs", name).stdout and time.monotonic() < deadline:
+        while "iteration 1 of" not in _log(name) and time.monotonic() < deadline:
             time.sleep(1)
         start_s = time.monotonic()
         podman("stop", "--time=60", name)
@@ -110,6 +110,11 @@ def check_stop() -> None:
         status = podman("inspect", "--format={{.State.ExitCode}}", name).stdout.strip()
     measured = f"{took_s:.1f} s, exit status {status}"
     record("rlnb-worker: SIGTERM during a training", measured, "< 30 s, not killed", took_s < 30 and status != "137")
+
+
+def _log(name: str) -> str:
+    done = subprocess.run(["podman", "logs", name], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout.decode(errors="replace")
 
 
 def check_demo() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import re
 import shutil
 import socket
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile import MARKUP, VALUES, fields, put
 
 import rlnb
 from rlnb.records.notes import Note
@@ -23,22 +23,6 @@ from rlnb.records.waits import Waits
 from rlnb.spec import Command, Job, Manifest, Result, Started
 from rlnb.storage.serial import to_json
 
-MARKUP = "<script>alert(1)</script>"
-VALUES = (
-    "--user=x",
-    "-oProxyCommand=id",
-    "../../elsewhere",
-    "$(id)",
-    "`id`;reboot",
-    "x\ny",
-    "x\0--user=x",
-    MARKUP,
-    "<img src=x onerror=alert(1)>",
-    "\x1b]0;x\x07\x1b[31m",
-    "17_[--user=x]",
-    -7919,
-    2**70,
-)
 OF_END = ("result.json", "cause.json")
 PROGRAMS = (
     "scancel",
@@ -54,7 +38,6 @@ PROGRAMS = (
     "ffmpeg",
     "sh",
 )
-MARKS = re.compile("<script>alert|<img src=x", re.IGNORECASE)
 
 
 HANDLES: dict[str, dict[str, str]] = {
@@ -96,23 +79,6 @@ def records(kind: str) -> dict[str, dict[str, Any]]:
         "notes/0.json": to_json(Note(kind="note", text="x", time="2026-01-01T00:00:00+00:00", author="anna")),
         "notes/1.json": to_json(Note(kind="tag", text="x", time="2026-01-01T00:00:00+00:00")),
     }
-
-
-def fields(record: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each field of a record, also of those that are in a field."""
-    for name, value in record.items():
-        yield (*path, name)
-        if isinstance(value, Mapping):
-            yield from fields(value, (*path, name))
-
-
-def put(record: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
-    """Return a record with another value in a field, as a list or a mapping where the field has one."""
-    first, *rest = path
-    old = record.get(first)
-    if rest:
-        return {**record, first: put(dict(old or {}), tuple(rest), value)}
-    return {**record, first: [value] if isinstance(old, list) else {"a": value} if isinstance(old, dict) else value}
 
 
 @pytest.fixture
@@ -158,7 +124,7 @@ class Turn:
     """One field of one record, with one value."""
 
     record: str
-    field: tuple[str, ...]
+    field: tuple[str | int, ...]
     value: object
     ended: bool
     """Whether the run has a result. A run without one asks its queue, and can be cancelled."""
@@ -172,7 +138,7 @@ def turns(kind: str) -> list[Turn]:
         for path in fields(record)
         for value in VALUES
         for ended in (False, True)
-        if not ended or MARKS.search(str(value)) or name.endswith(OF_END)
+        if not ended or MARKUP.search(str(value)) or name.endswith(OF_END)
         if ended or not name.endswith(OF_END)
     ]
 
@@ -186,8 +152,8 @@ def take(turn: Turn, run_dir: Path, kept: Mapping[str, Mapping[str, Any]]) -> No
         for function in USES:
             with contextlib.suppress(rlnb.RlnbError):
                 shown = function(run)
-                assert function not in PAGES or MARKS.search(str(shown)) is None, turn
-    assert MARKS.search(rlnb.runs()._repr_html_()) is None, turn
+                assert function not in PAGES or MARKUP.search(str(shown)) is None, turn
+    assert MARKUP.search(rlnb.runs()._repr_html_()) is None, turn
 
 
 def reached(calls: Path) -> list[str]:

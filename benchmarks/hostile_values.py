@@ -1,0 +1,239 @@
+"""Hostile values in every field of every record of a root that two users share. Needs root; about 10 minutes.
+
+python benchmarks/hostile_values.py
+
+Two users fill a root with real work: trainings, evaluations, sweeps, cells, notes, a job in a queue. Then each field of
+one record of each kind of Eve's gets each hostile value, and Ann looks at that run: its state, logs, table, page, the
+answers of the panel and the commands of a shell. Reports get all values of markup at once, since one takes a second.
+Audit hooks see each program and each path that her process uses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from results import record
+
+import rlnb
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
+import attacks
+from hostile import CONTROLS, MARKUP, VALUES, fields, put
+
+TEXTS = [value for value in VALUES if isinstance(value, str)]
+OF_FILES = {"os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir", "os.link", "os.symlink"}
+OF_PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.spawn"}
+
+
+class Ears:
+    """Hears which programs and paths this process uses, and keeps those with a hostile value."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.off = True
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.off or not (event == "open" or event in OF_FILES or event in OF_PROGRAMS):
+            return
+        text = str(arguments)
+        if any(value in text or repr(value)[1:-1] in text for value in TEXTS):
+            self.heard.append(f"{'program' if event in OF_PROGRAMS else 'path'}: {event} {text[:300]}")
+
+
+def of_kind(root: Path) -> dict[str, Path]:
+    """Return one record of Eve's of each kind, those of the runs that have most records first."""
+    found: dict[str, Path] = {}
+    for path in sorted(root.rglob("*.json"), key=lambda path: (-len(list(path.parents[2].rglob("*"))), str(path))):
+        if path.is_file() and not path.is_symlink():
+            found.setdefault(attacks._kind(str(path.relative_to(root))), path)
+    return found
+
+
+def look(run_id: str, quiet: Callable[[Callable[[], object]], str]) -> tuple[str, str, str]:
+    """Look at a run in every way; return what pages, terminals and notebooks show of it."""
+    from typer.testing import CliRunner
+
+    from rlnb.cli import app
+
+    run = rlnb.get_run(run_id)
+    texts = [
+        quiet(lambda: run.state),
+        quiet(lambda: (run.reason, run.error, run.waits, run.alerts, run.progress, run.notes, run.tags, run.command)),
+        quiet(lambda: run.logs()),
+        quiet(lambda: (run.evaluations, run.checkpoints, run.jobs, run.restarts)),
+        quiet(lambda: run.fetch()),
+        quiet(lambda: run.cancel()),
+    ]
+    pages = [
+        quiet(lambda: run._repr_html_()),
+        quiet(lambda: rlnb.Runs([run])._repr_html_()),
+        quiet(lambda: rlnb.goodput([run])._repr_html_()),
+        quiet(lambda: [one._repr_html_() for one in (*run.evaluations, run.notes) if hasattr(one, "_repr_html_")]),
+    ]
+    runner = CliRunner(env={"COLUMNS": "200"})
+    shell = [runner.invoke(app.app, argv).output for argv in (["show", run_id], ["logs", run_id], ["runs"])]
+    return "\n".join(texts), "\n".join(pages), "\n".join(shell)
+
+
+def attempt(what: Callable[[], object]) -> str:
+    """Return what is shown, or rlnb's error. Any other error is a violation."""
+    try:
+        return str(what())
+    except rlnb.RlnbError as exc:
+        return str(exc)
+    except Exception as exc:
+        return f"BARE {type(exc).__name__}: {exc}"
+
+
+def try_all(world: attacks.World) -> None:
+    """Plant each value in each field, as root, and look at it as Ann; print a line of JSON for each violation."""
+    ears, count = Ears(), 0
+    kinds = of_kind(world.root)
+    for kind, path in kinds.items():
+        content = path.read_text()
+        try:
+            data = json.loads(content)
+        except ValueError:
+            continue
+        print(f"{kind} ({count} values before)", file=sys.stderr, flush=True)
+        for field in fields(data):
+            for value in VALUES:
+                count += 1
+                os.seteuid(0)
+                status = path.stat()
+                path.write_text(json.dumps(put(data, field, value)))
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + count))
+                os.seteuid(world.ann)
+                for what in found(world, path, ears):
+                    print(json.dumps({"kind": kind, "field": field, "value": value, "what": what}), flush=True)
+                with contextlib.suppress(ChildProcessError):
+                    while os.waitpid(-1, os.WNOHANG)[0]:
+                        pass
+        os.seteuid(0)
+        path.write_text(content)
+    print(json.dumps({"kinds": len(kinds), "count": count}))
+
+
+def found(world: attacks.World, path: Path, ears: Ears) -> list[str]:
+    """Return what a planted value has reached."""
+    ears.heard.clear()
+    run_id = next((one for one in path.relative_to(world.root).parts if one.startswith("20")), None)
+    violations: list[str] = []
+    ears.off = False
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            if run_id is None:
+                texts, pages, shell = everything()
+            else:
+                texts, pages, shell = look(run_id, attempt)
+        except rlnb.RlnbError as exc:  # the run cannot be opened at all
+            texts, pages, shell = str(exc), "", ""
+        except Exception as exc:
+            texts, pages, shell = f"BARE {type(exc).__name__}: {exc}", "", ""
+    ears.off = True
+    violations += dict.fromkeys(ears.heard)
+    violations += [f"page: {MARKUP.search(pages)}"] if MARKUP.search(pages) else []
+    violations += [f"terminal: {CONTROLS.search(shell)}"] if CONTROLS.search(shell) else []
+    violations += [line[:300] for line in texts.splitlines() if line.startswith("BARE")]
+    return violations
+
+
+def everything() -> tuple[str, str, str]:
+    """Look at what belongs to no run: tables, sweeps, tasks, simulators."""
+    from typer.testing import CliRunner
+
+    from rlnb.cli import app
+
+    texts = [attempt(lambda: rlnb.runs().table()), attempt(lambda: rlnb.task("Push-Eve"))]
+    shell = CliRunner(env={"COLUMNS": "200"}).invoke(app.app, ["runs"]).output
+    return "\n".join(texts), attempt(lambda: rlnb.runs()._repr_html_()), shell
+
+
+def reports(world: attacks.World) -> None:
+    """Plant markup in every field of a run at once and look at its report and the panel's answers."""
+    for run in [run for run in rlnb.runs() if "Eve" in run.tags][:1]:
+        os.seteuid(0)
+        for path in run.path.rglob("*.json"):
+            if path.is_symlink() or not path.is_file():
+                continue
+            data = json.loads(path.read_text())
+            kept = {"kind", "library", "launcher", "state", "queue", "created", "time", "schema", "run_id", "outcome"}
+            for field in fields(data):
+                one = data
+                for name in field:
+                    one = one[name]
+                if isinstance(one, str) and not kept & set(map(str, field)):
+                    data = put(data, field, TEXTS[7])
+            path.write_text(json.dumps(data))
+        os.seteuid(world.ann)
+        report = rlnb.report(run, path=world.base / "tmp" / "report.html")
+        if MARKUP.search(Path(report).read_text()):
+            print(json.dumps({"kind": "report", "what": "page: the report has markup"}))
+        print(json.dumps({"report": "made"}))
+
+
+def main() -> None:
+    attacks.readable_python()
+    with tempfile.TemporaryDirectory(prefix="rlnb-hostile-") as name:
+        world = attacks.World(Path(name))
+        attacks._import()
+        try:
+            world.furnish()
+            world.reset()
+            lines = as_ann(world)
+        finally:
+            world.end_processes()
+    violations = [line for line in lines if "what" in line]
+    for line in violations:
+        print(line)
+    (total,) = [line for line in lines if "count" in line]
+    kinds = Counter(line["what"].partition(":")[0].partition(" ")[0] for line in violations)
+    record(
+        "records of others with hostile values in every field: one record of each kind in a root of real work",
+        f"{total['count']:,} values in {total['kinds']} kinds of records, and a report: "
+        + (", ".join(f"{count} {what}" for what, count in kinds.items()) or "0 violations"),
+        "0 reach a command line, a path or a page unescaped",
+        not violations and any("report" in line for line in lines),
+    )
+
+
+def as_ann(world: attacks.World) -> list[dict[str, Any]]:
+    """Do all of it in a process that is Ann's but for the writing of files; return what it prints."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        os.dup2(write, 1)
+        home = world.base / "ann"
+        os.setgroups([])
+        os.setresgid(world.ann, world.ann, 0)
+        os.setresuid(world.ann, world.ann, 0)  # as root, it can write again
+        tempfile.tempdir = str(world.base / "tmp")
+        os.environ.update(HOME=str(home), TMPDIR=str(world.base / "tmp"), RLNB_CACHE=str(home / ".cache"))
+        os.environ["PATH"] = f"{world.bin}:{os.environ['PATH']}"
+        rlnb.options.root = world.root
+        try:
+            try_all(world)
+            reports(world)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        lines = [json.loads(line) for line in pipe]
+    os.waitpid(pid, 0)
+    return lines
+
+
+if __name__ == "__main__":
+    main()
