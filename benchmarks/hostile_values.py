@@ -14,8 +14,10 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -29,9 +31,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import attacks
 from hostile import CONTROLS, MARKUP, VALUES, fields, put
 
+HANG_S = 10.0
+"""Seconds within which all looks at a run must end. They take half a second."""
 TEXTS = [value for value in VALUES if isinstance(value, str)]
 OF_FILES = {"os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir", "os.link", "os.symlink"}
 OF_PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.spawn"}
+
+
+class Hang(BaseException):
+    """Something has not ended in time."""
+
+
+def stop(*_: object) -> None:
+    raise Hang("".join(traceback.format_stack(limit=6))[:1500])
 
 
 class Ears:
@@ -98,6 +110,7 @@ def attempt(what: Callable[[], object]) -> str:
 def try_all(world: attacks.World) -> None:
     """Plant each value in each field, as root, and look at it as Ann; print a line of JSON for each violation."""
     ears, count = Ears(), 0
+    signal.signal(signal.SIGALRM, stop)
     kinds = of_kind(world.root)
     for kind, path in kinds.items():
         content = path.read_text()
@@ -130,6 +143,7 @@ def found(world: attacks.World, path: Path, ears: Ears) -> list[str]:
     run_id = next((one for one in path.relative_to(world.root).parts if one.startswith("20")), None)
     violations: list[str] = []
     ears.off = False
+    signal.setitimer(signal.ITIMER_REAL, HANG_S)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             if run_id is None:
@@ -138,8 +152,12 @@ def found(world: attacks.World, path: Path, ears: Ears) -> list[str]:
                 texts, pages, shell = look(run_id, attempt)
         except rlnb.RlnbError as exc:  # the run cannot be opened at all
             texts, pages, shell = str(exc), "", ""
+        except Hang as exc:
+            violations.append(f"hang: {exc}")
+            texts, pages, shell = "", "", ""
         except Exception as exc:
             texts, pages, shell = f"BARE {type(exc).__name__}: {exc}", "", ""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     ears.off = True
     violations += dict.fromkeys(ears.heard)
     violations += [f"page: {MARKUP.search(pages)}"] if MARKUP.search(pages) else []

@@ -21,7 +21,7 @@ from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.restarts import never_trained
 from rlnb.records.saves import Save, saves_of
 from rlnb.spec import ENDED, Manifest, State
-from rlnb.storage import files
+from rlnb.storage import entries, files
 
 HOUR_S = 3600.0
 
@@ -152,7 +152,7 @@ def _timelines(record: RunRecord, created_s: float, now_s: float, logged: Iterat
         end_s = max(request_s, _end_s(job) if state in ENDED else now_s)
         if state == "lost" and span is not None:  # it may have logged after its last heartbeat
             end_s = max(end_s, logged.last_s(span))
-        node_s = _within(request_s, _node_s(job, record.manifest.resources.nodes), end_s)
+        node_s = _within(request_s, _node_s(job), end_s)
         first_s = span.start_time if span else logged.first_s(node_s) if record.manifest.script else None
         begin_s = _within(node_s, first_s, end_s)
         started = job.started
@@ -187,9 +187,11 @@ def _request_s(job: JobRecord, earlier: JobRecord) -> float:
     return job.folder.job.stat().st_mtime if moment is None else moment
 
 
-def _node_s(job: JobRecord, nodes: int) -> float | None:
+def _node_s(job: JobRecord) -> float | None:
     """Return the time at which the first agent of a job left the queue; None if none did."""
-    claims = (files.read_json(job.folder.running(node), files.RECORD_BYTES) for node in range(nodes))
+    # The number of nodes in a manifest may be anything that another user has written.
+    paths = entries.matching(job.folder.path, "node*.running")
+    claims = (files.read_json(path, files.RECORD_BYTES) for path in paths)
     moments = [_moment(claim.get("time")) for claim in claims if claim is not None]
     return min((moment for moment in moments if moment is not None), default=None)
 

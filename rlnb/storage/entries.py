@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,7 +154,7 @@ def copy(path: Path, target: Path) -> None:
     The copy can be read by those who may read the file, and written by those who may write in its folder.
     """
     with _opened(path) as source, Folder(target.parent) as folder:
-        status, name = os.fstat(source.fileno()), f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}"
+        status, name = os.fstat(source.fileno()), files.temporary_name(target.name)
         try:
             with open(folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 shutil.copyfileobj(source, file)

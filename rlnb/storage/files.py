@@ -109,7 +109,7 @@ def make_file(path: Path) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file as a whole; an existing one is replaced. A reader sees the old or the new content, never a part."""
     with Folder(path.parent) as folder:
-        temporary = _temporary(path.name)
+        temporary = temporary_name(path.name)
         try:
             _write(folder, temporary, content)
             folder.rename(temporary, path.name)
@@ -172,7 +172,7 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
     """
     content = _content(path, data, limit_bytes)
     with Folder(path.parent) as folder:
-        temporary = _temporary(path.name)
+        temporary = temporary_name(path.name)
         try:
             if reserve is not None:
                 with contextlib.suppress(FileNotFoundError):
@@ -199,7 +199,7 @@ def write_anew(path: Path, data: object) -> None:
         OSError: The disk is full, the folder is not writable, or the like. The old text stays.
     """
     with Folder(path.parent) as folder:
-        temporary = _temporary(path.name)
+        temporary = temporary_name(path.name)
         try:
             _write(folder, temporary, _content(path, data, LARGEST_BYTES), synced=True)
             folder.rename(temporary, path.name)
@@ -207,7 +207,8 @@ def write_anew(path: Path, data: object) -> None:
             folder.unlink(temporary)
 
 
-def _temporary(name: str) -> str:
+def temporary_name(name: str) -> str:
+    """Return a name for a file beside another one, which nobody can foresee and so make before."""
     return f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
 
 

@@ -117,3 +117,12 @@ def test_the_facts_have_what_is_known(runs: rlnb.Runs) -> None:
     on_gpus = dataclasses.replace(rlnb.goodput(runs).accounts[1], gpu_hours=2.0, frames=3000.0)
     assert dict(Goodput((on_gpus,)).facts)["frames per GPU-hour"] == "1,500"
     assert Goodput(()).facts == []
+
+
+def test_the_number_of_nodes_that_another_user_has_written_costs_no_time(runs: rlnb.Runs) -> None:
+    copy = runs[1].path.with_name(f"{runs[1].id}-many")
+    shutil.copytree(runs[1].path, copy)
+    manifest = copy / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"nodes": 1,', '"nodes": 1000000000000,'))
+    assert rlnb.Run(copy).manifest.resources.nodes == 10**12
+    assert rlnb.goodput([rlnb.Run(copy)]).parts.wall_s == pytest.approx(rlnb.goodput([runs[1]]).parts.wall_s)

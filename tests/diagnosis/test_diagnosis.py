@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rlnb_echo.event_file import EventFile
 
 import rlnb
 from rlnb import plugins
@@ -128,3 +130,14 @@ def test_the_configured_learning_rate_is_the_first_point_of_its_curve(start: obj
     assert len(curves["learning_rate"]) == 40 + counted
     assert curves["learning_rate"].values[0] == (start if counted else 1e-5)
     assert _from_the_start("learning_rate", 1e-3, {}) == {}
+
+
+def test_the_time_of_a_diagnosis_is_linear_in_the_number_of_tags(root: Path) -> None:
+    times = []
+    for count in (500, 5_000):
+        run = trained(2)
+        EventFile(run.path / "logs" / "terms").add(1, {f"term/{number}": 1.0 for number in range(count)})
+        begun = time.process_time()
+        run.diagnose()
+        times.append(time.process_time() - begun)
+    assert times[1] < 40 * times[0], "ten times the tags"

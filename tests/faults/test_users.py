@@ -178,3 +178,20 @@ def test_a_pipe_in_place_of_the_notebook_of_a_report_stops_nothing(shared: Path)
     os.mkfifo(run / "report.ipynb")
     with pytest.raises(rlnb.RlnbError, match="which rlnb did not write"):
         rlnb.report(rlnb.get_run(run.name))
+
+
+@pytest.mark.parametrize("verb", ["resume()", "evaluate(episodes=1)"])
+def test_a_record_that_a_group_can_write_is_acted_on_only_in_a_team(shared: Path, home: Path, verb: str) -> None:
+    """In a folder with a group of its own, the umask of many sites lets every member write every file."""
+    group, run = 54_003, shared / "runs" / RECORDED.name
+    shutil.copytree(RECORDED, run, symlinks=True)
+    given(run, ANN)
+    for path in (run, *run.rglob("*")):
+        os.chown(path, -1, group)
+        path.chmod(0o2775 if path.is_dir() else 0o664)
+    change = f"open({str(run / 'manifest.json')!r}, 'a').write(' ')"
+    assert as_user(EVE, change, shared, groups=(group,)) == "", "Eve can write it"
+    act = f"print(rlnb.get_run({RECORDED.name!r}).{verb})"
+    printed = as_user(ANN, act, shared, groups=(group,), umask=0o002)
+    assert f"can be written by the group {group}" in printed
+    assert len(list((run / "jobs").iterdir())) == len(list((RECORDED / "jobs").iterdir()))

@@ -104,7 +104,10 @@ def write(run: Path, kept: Mapping[str, Mapping[str, Any]], *, without: Sequence
             os.utime(path, (1.0, 1.0))
 
 
-PAGES: tuple[Callable[[rlnb.Run], object], ...] = (lambda run: run._repr_html_(),)
+PAGES: tuple[Callable[[rlnb.Run], object], ...] = (
+    lambda run: run._repr_html_(),
+    lambda run: rlnb.goodput([run])._repr_html_(),
+)
 USES: tuple[Callable[[rlnb.Run], object], ...] = (
     lambda run: run.state,
     lambda run: run.reason,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -162,3 +164,26 @@ def test_a_tree_that_cannot_be_removed_stays_without_a_word_if_asked(tmp_path: P
     entries.remove(tmp_path / "none")
     with pytest.raises(FileNotFoundError):
         entries.remove_tree(tmp_path / "none")
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "bytes": lambda path: files.write_bytes(path, b"new"),
+    "anew": lambda path: files.write_anew(path, {"new": 1}),
+    "once": lambda path: files.write_once(path, {"new": 1}),
+    "copy": lambda path: entries.copy(path.with_name("other"), path),
+}
+
+
+@as_root
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_link_at_a_temporary_name_is_not_followed(name: str, private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
+    target, before = private.with_name("shared") / "new.json", state(private)
+    link(target.with_name(files.temporary_name(target.name)), private / "mine")
+    with contextlib.suppress(OSError, RlnbError):
+        WRITERS[name](target)
+    assert state(private) == before
+
+
+def test_nobody_can_foresee_a_temporary_name() -> None:
+    assert len({files.temporary_name("new.json") for _ in range(100)}) == 100

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.errors import RlnbError
+from rlnb.storage import entries, files
 from rlnb.tasks.card import AssetRoot
 from rlnb.tasks.requests import Mirrored
 
@@ -76,7 +77,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
 
 def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
     """Copy one file and return whether the root has it. The target appears only once the copy is complete."""
-    temporary, size = target.with_name(f".{target.name}.part"), None
+    temporary, size = target.with_name(files.temporary_name(target.name)), None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -87,7 +88,7 @@ def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
                 url = f"{root.path}/{urllib.parse.quote(name)}"
                 source = response = stack.enter_context(urllib.request.urlopen(url, timeout=TIMEOUT_S))
                 size = response.headers["Content-Length"]
-            shutil.copyfileobj(source, stack.enter_context(open(temporary, "wb")))
+            shutil.copyfileobj(source, stack.enter_context(entries.open_to_add(temporary, anew=True)))
         # http.client reads in chunks without an error when the server closes the connection too early.
         if size is not None and temporary.stat().st_size != int(size):
             raise OSError(f"the server closed the connection after {temporary.stat().st_size} of {size} bytes")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import logging
 import os
 import shutil
@@ -28,6 +27,7 @@ from rlnb.errors import RlnbError
 from rlnb.registration.plugin_types import AssetPack
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
+from rlnb.storage.entries import copy
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json, to_json
 
@@ -137,7 +137,7 @@ def build(
     folder = destination or root_folder()
     foreign: tuple[str, ...] = ()
     if force or _missing(packs, index(folder), retry):
-        put = _link if destination is None else _copy
+        put = _link if destination is None else copy
         with _locked(_packs_folder()), _locked(folder):
             # Another process may have built some of them while this one waited.
             missing = _missing(packs, index(folder), retry)
@@ -276,20 +276,14 @@ def _try_lock(lock: int) -> bool:
 
 def _link(source: Path, target: Path) -> None:
     """Make a hard link, which stays valid if only the asset root is mounted, as in a container."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(files.temporary_name(target.name))
     try:
         os.link(source, temporary)
     except OSError:  # a file system without hard links
-        _copy(source, target)
+        copy(source, target)
         return
     temporary.replace(target)
     temporary.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to the same file
-
-
-def _copy(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(source, temporary)
-    temporary.replace(target)
 
 
 def _entry(file: Path, licence: str, source: str) -> PackedFile:
@@ -301,6 +295,4 @@ def _sha256(file: Path) -> str:
 
 
 def _write_index(folder: Path, index: Index) -> None:
-    temporary = folder / f".{INDEX}.{os.getpid()}"
-    temporary.write_text(json.dumps(to_json(index), indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder / INDEX)
+    files.write_anew(folder / INDEX, to_json(index))
