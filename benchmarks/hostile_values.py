@@ -11,6 +11,7 @@ Audit hooks see each program and each path that her process uses.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -23,9 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import typer
 from results import record
 
 import rlnb
+from rlnb.cli import app
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import attacks
@@ -73,9 +76,6 @@ def of_kind(root: Path) -> dict[str, Path]:
 
 def look(run_id: str, quiet: Callable[[Callable[[], object]], str]) -> tuple[str, str, str]:
     """Look at a run in every way; return what pages, terminals and notebooks show of it."""
-    from typer.testing import CliRunner
-
-    from rlnb.cli import app
 
     run = rlnb.get_run(run_id)
     texts = [
@@ -92,8 +92,7 @@ def look(run_id: str, quiet: Callable[[Callable[[], object]], str]) -> tuple[str
         quiet(lambda: rlnb.goodput([run])._repr_html_()),
         quiet(lambda: [one._repr_html_() for one in (*run.evaluations, run.notes) if hasattr(one, "_repr_html_")]),
     ]
-    runner = CliRunner(env={"COLUMNS": "200"})
-    shell = [runner.invoke(app.app, argv).output for argv in (["show", run_id], ["logs", run_id], ["runs"])]
+    shell = [in_shell(*argv) for argv in (["show", run_id], ["logs", run_id], ["runs"])]
     return "\n".join(texts), "\n".join(pages), "\n".join(shell)
 
 
@@ -112,13 +111,11 @@ def try_all(world: attacks.World) -> None:
     ears, count = Ears(), 0
     signal.signal(signal.SIGALRM, stop)
     kinds = of_kind(world.root)
+    total = sum(len(list(fields(json.loads(path.read_text())))) for path in kinds.values()) * len(VALUES)
     for kind, path in kinds.items():
         content = path.read_text()
-        try:
-            data = json.loads(content)
-        except ValueError:
-            continue
-        print(f"{kind} ({count} values before)", file=sys.stderr, flush=True)
+        data = json.loads(content)
+        print(f"{kind} ({count} of {total} values before)", file=sys.stderr, flush=True)
         for field in fields(data):
             for value in VALUES:
                 count += 1
@@ -168,13 +165,22 @@ def found(world: attacks.World, path: Path, ears: Ears) -> list[str]:
 
 def everything() -> tuple[str, str, str]:
     """Look at what belongs to no run: tables, sweeps, tasks, simulators."""
-    from typer.testing import CliRunner
-
-    from rlnb.cli import app
-
     texts = [attempt(lambda: rlnb.runs().table()), attempt(lambda: rlnb.task("Push-Eve"))]
-    shell = CliRunner(env={"COLUMNS": "200"}).invoke(app.app, ["runs"]).output
-    return "\n".join(texts), attempt(lambda: rlnb.runs()._repr_html_()), shell
+    return "\n".join(texts), attempt(lambda: rlnb.runs()._repr_html_()), in_shell("runs")
+
+
+@functools.cache
+def command() -> Any:
+    """Return the command line, which takes a while to make."""
+    return typer.main.get_command(app.app)
+
+
+def in_shell(*argv: str) -> str:
+    """Return what a command prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        with contextlib.suppress(SystemExit):
+            command().main(list(argv))
+    return said.getvalue()
 
 
 def reports(world: attacks.World) -> None:
@@ -238,6 +244,7 @@ def as_ann(world: attacks.World) -> list[dict[str, Any]]:
         os.setresuid(world.ann, world.ann, 0)  # as root, it can write again
         tempfile.tempdir = str(world.base / "tmp")
         os.environ.update(HOME=str(home), TMPDIR=str(world.base / "tmp"), RLNB_CACHE=str(home / ".cache"))
+        os.environ["COLUMNS"] = "200"
         os.environ["PATH"] = f"{world.bin}:{os.environ['PATH']}"
         rlnb.options.root = world.root
         try:
