@@ -2,6 +2,7 @@
 
 python benchmarks/attacks.py                  # all, about 15 minutes
 python benchmarks/attacks.py --number 30      # some of them
+python benchmarks/attacks.py --swaps          # as many that swap a name between its check and its use
 python benchmarks/attacks.py --again 12 118   # these alone, with what the attacked user's verb has said
 
 The rules by which the attacks are made are those of ``tests/rig/attacks.py``.
@@ -27,11 +28,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=NUMBER)
     parser.add_argument("--seed", type=int, default=50)
+    parser.add_argument("--swaps", action="store_true")
     parser.add_argument("--again", type=int, nargs="*", default=[], help="numbers of attacks")
     options = parser.parse_args()
     done: list[attacks.Outcome] = []
+    manipulations = ("swapped",) if options.swaps else attacks.MANIPULATIONS
     for outcome in attacks.run(
-        options.number, options.seed, lambda attack: not options.again or attack.number in options.again
+        options.number, options.seed, lambda attack: not options.again or attack.number in options.again, manipulations
     ):
         one = outcome.attack
         what = outcome.skipped or "; ".join((*outcome.violations, *filter(None, [outcome.bare]))) or "held"
@@ -47,7 +50,7 @@ def main() -> None:
     print(f"{len(done) - len(tried)} were not possible; {sum(map(bool, (one.bare for one in tried)))} bare errors")
     if options.number >= NUMBER and not options.again:
         record(
-            "attacks of another user in a shared root, made by rule",
+            f"attacks of another user in a shared root, made by rule{', swaps alone' * options.swaps}",
             f"{len(tried)} attacks on {kinds} kinds of names, {swaps} swaps between check and use: {found}",
             "300 attacks: 0 executed, 0 files outside changed or read, nothing hangs",
             not violations and len(tried) >= 300,

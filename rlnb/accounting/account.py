@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rlnb.accounting.causes import Cause, cause_of
@@ -22,6 +21,7 @@ from rlnb.records.restarts import never_trained
 from rlnb.records.saves import Save, saves_of
 from rlnb.spec import ENDED, Manifest, State
 from rlnb.storage import entries, files
+from rlnb.storage.clock import moment_s
 
 HOUR_S = 3600.0
 
@@ -183,7 +183,7 @@ def _within(low: float, value: float | None, high: float) -> float:
 def _request_s(job: JobRecord, earlier: JobRecord) -> float:
     """Return the time at which a further training of a run was requested."""
     claim = files.read_json(earlier.folder.successor, files.RECORD_BYTES) or {}
-    moment = _moment(claim.get("time")) if claim.get("job") == job.folder.path.name else None
+    moment = moment_s(claim.get("time")) if claim.get("job") == job.folder.path.name else None
     return job.folder.job.stat().st_mtime if moment is None else moment
 
 
@@ -192,26 +192,17 @@ def _node_s(job: JobRecord) -> float | None:
     # The number of nodes in a manifest may be anything that another user has written.
     paths = entries.matching(job.folder.path, "node*.running")
     claims = (files.read_json(path, files.RECORD_BYTES) for path in paths)
-    moments = [_moment(claim.get("time")) for claim in claims if claim is not None]
+    moments = [moment_s(claim.get("time")) for claim in claims if claim is not None]
     return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _end_s(job: JobRecord) -> float:
     """Return the time at which a job ended: that in its result, or the last sign of life of a lost one."""
     with contextlib.suppress(RlnbError):  # a damaged result, whose job counts as lost
-        if (result := job.result) is not None and (moment := _moment(result.ended)) is not None:
+        if (result := job.result) is not None and (moment := moment_s(result.ended)) is not None:
             return moment
     signs = [job.folder.result] if files.there(job.folder.result) else [*job.folder.beats(), job.folder.command]
     return max((path.stat().st_mtime for path in signs if files.there(path)), default=0.0)
-
-
-def _moment(text: object) -> float | None:
-    """Return a time of a record in seconds since the epoch; None if it is not one."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: Iterations) -> None:

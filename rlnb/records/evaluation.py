@@ -177,7 +177,8 @@ class Evaluation:
             job: Folder of the job.
         """
         run = run_dir_of(job.path).path.resolve()
-        video = (run / record.video).resolve() if record.video else None
+        # A record of another user may name any file, and a report includes the video.
+        video = files.within(run, record.video) if record.video else None
         return cls(
             returns=record.returns,
             lengths=record.lengths,
@@ -190,8 +191,7 @@ class Evaluation:
             deterministic=record.deterministic,
             mode=record.mode if record.num_envs else None,
             terms=record.terms,
-            # A record of another user may name any file, and a report includes the video.
-            video=Video(video) if video and video.is_relative_to(run) and video.is_file() else None,
+            video=Video(video) if video and video.is_file() else None,
             rollout=job.rollout if job.rollout.is_file() else None,
             warnings=record.warnings,
             values=record.values,

@@ -89,7 +89,7 @@ def _names(run: RunFacts) -> list[str]:
     folder, module = run.record.folder.source.resolve(), Path(task.source).name
     others = (name for name in sorted(task.files) if name.endswith(".py") and name != module)
     # A manifest of another user may name any file.
-    return [name for name in (module, *others) if (folder / name).resolve().is_relative_to(folder)]
+    return [name for name in (module, *others) if files.within(folder, name)]
 
 
 def _source_changes(run: RunFacts, parent: RunFacts) -> str:

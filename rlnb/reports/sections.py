@@ -20,6 +20,7 @@ from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
 from rlnb.records.stock_record import StockRecord
 from rlnb.storage import entries, files
+from rlnb.storage.clock import moment_s
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -102,10 +103,8 @@ def _seconds(run: RunFacts) -> float:
         started, result = job.started, job.result
         if job.kind == "train" and started is not None:
             logged = [time for name in run.metrics.names for time in run.metrics[name].wall_time_s[-1:]]
-            ended = (
-                datetime.fromisoformat(result.ended).timestamp() if result and result.ended else max(logged, default=0)
-            )
-            spans.append(max(0.0, ended - started.time_s))
+            ended_s = moment_s(result.ended) if result else None
+            spans.append(max(0.0, (max(logged, default=0.0) if ended_s is None else ended_s) - started.time_s))
     return sum(spans)
 
 

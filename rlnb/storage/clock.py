@@ -7,6 +7,7 @@ that of the file server, so a file is compared with another one that has just be
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rlnb.storage.owner import made_anew
@@ -65,3 +66,12 @@ def _offset_s(folder: Path, device: int) -> float | None:
             return None
         _offsets[device] = time.monotonic(), offset
     return offset
+
+
+def moment_s(text: object) -> float | None:
+    """Return a time of a record in seconds since the epoch; None if it is not one. Without a zone it is in UTC."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -361,6 +361,21 @@ def read_own_json(path: Path) -> dict[str, Json]:
         raise _unreadable(path, exc) from exc
 
 
+def within(folder: Path, name: str) -> Path | None:
+    """Return the file that a record names below a folder; None if the name leads out of it, or cannot be a path.
+
+    Args:
+        folder: The folder, without links in its path.
+        name: Path below the folder. A record of another user may hold any text.
+    """
+    try:
+        path = (folder / name).resolve()
+        path.exists()
+    except (OSError, ValueError):  # a name that is too long, or with a null character
+        return None
+    return path if path.is_relative_to(folder) else None
+
+
 def stamp(path: str | Path) -> str:
     """Return a text that changes whenever a file is written; empty if there is no such file."""
     try:

@@ -200,7 +200,9 @@ def test_large_returns_do_not_spoil_the_table(large: float, tmp_path: Path) -> N
     assert "returns has a number that is larger than a float can be" in result.problem
 
 
-@pytest.mark.parametrize("video", ["media/film.mp4", "../film.mp4", "/film.mp4", "media/link.mp4", "media"])
+@pytest.mark.parametrize(
+    "video", ["media/film.mp4", "../film.mp4", "/film.mp4", "media/link.mp4", "media", "media/\0film.mp4", "m" * 300]
+)
 def test_a_video_outside_of_the_run_is_not_shown(video: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, video=video.replace("/film.mp4", str(tmp_path / "film.mp4")) if video[0] == "/" else video)
     (tmp_path / "run" / "media").mkdir()

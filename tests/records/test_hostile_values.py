@@ -20,6 +20,7 @@ import rlnb
 from rlnb.records.notes import Note
 from rlnb.records.submission import Submission
 from rlnb.records.waits import Waits
+from rlnb.reports import sections
 from rlnb.spec import Command, Job, Manifest, Result, Started
 from rlnb.storage.serial import to_json
 
@@ -107,6 +108,7 @@ def write(run: Path, kept: Mapping[str, Mapping[str, Any]], *, without: Sequence
 PAGES: tuple[Callable[[rlnb.Run], object], ...] = (
     lambda run: run._repr_html_(),
     lambda run: rlnb.goodput([run])._repr_html_(),
+    lambda run: "".join(part([run]) for part in (sections.summary, sections.parameters, sections.provenance)),
 )
 USES: tuple[Callable[[rlnb.Run], object], ...] = (
     lambda run: run.state,

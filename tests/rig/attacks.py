@@ -29,7 +29,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -273,10 +273,10 @@ def _kind(path: str) -> str:
     return re.sub(r"[0-9a-f]{8,}|\d+", "N", kind)
 
 
-def attacks(world: World, number: int, seed: int = 50) -> list[Attack]:
+def attacks(world: World, number: int, seed: int = 50, manipulations: Sequence[str] = MANIPULATIONS) -> list[Attack]:
     """Return attacks that have each manipulation and verb equally often, and each target as often as possible."""
     draw = random.Random(seed)
-    pairs = list(itertools.product(MANIPULATIONS, VERBS))
+    pairs = list(itertools.product(manipulations, VERBS))
     draw.shuffle(pairs)
     kinds = targets(world)
     used: Counter[tuple[str, ...]] = Counter()
@@ -705,7 +705,12 @@ def readable_python() -> None:
         subprocess.run(["umount", name], check=True)
 
 
-def run(number: int, seed: int = 50, only: Callable[[Attack], bool] = lambda attack: True) -> Iterator[Outcome]:
+def run(
+    number: int,
+    seed: int = 50,
+    only: Callable[[Attack], bool] = lambda attack: True,
+    manipulations: Sequence[str] = MANIPULATIONS,
+) -> Iterator[Outcome]:
     """Carry out attacks and yield what came of each."""
     readable_python()
     with tempfile.TemporaryDirectory(prefix="rlnb-attacks-") as name:
@@ -713,7 +718,7 @@ def run(number: int, seed: int = 50, only: Callable[[Attack], bool] = lambda att
         try:
             _import()
             world.furnish()
-            for attack in attacks(world, number, seed):
+            for attack in attacks(world, number, seed, manipulations):
                 if only(attack):
                     yield try_out(world, attack)
         finally:

@@ -18,6 +18,7 @@ VALUES = (
     "<img src=x onerror=alert(1)>",
     "\x1b]0;x\x07\x1b[31m",
     "17_[--user=x]",
+    "long" * 100,
     -7919,
     2**70,
 )
