@@ -208,7 +208,7 @@ def write_anew(path: Path, data: object) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """Return a name for a file beside another one, which nobody can foresee and so make before."""
+    """Return an unpredictable name for a file beside another one, so that nobody can take it first."""
     return f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
 
 
