@@ -136,7 +136,7 @@ def copies(root: Path, count: int, *, events: Path | None = None, summaries: boo
 
 def kernel(python: str, code: str, *args: object) -> list[float]:
     """Return the numbers that code prints in a new process."""
-    command = [python, "-c", code, *map(str, args)]
+    command = [python, "-P", "-c", code, *map(str, args)]  # without -P, this checkout would come first
     numbers: list[float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return numbers
 
@@ -163,6 +163,12 @@ def measure(what: str, root: Path, count: int, second_s: float) -> None:
 
 def compare(before: str, older: Path, short: Path) -> None:
     """Compare with the commit of another interpreter."""
+    where = [
+        subprocess.run([python, "-P", "-c", "import rlnb; print(rlnb.__file__)"], capture_output=True, text=True).stdout
+        for python in (sys.executable, before)
+    ]
+    if where[0] == where[1]:
+        sys.exit(f"{before} imports this checkout, too.")
     ours, theirs = (kernel(python, TABLE, older, OLDER)[0] for python in (sys.executable, before))
     record(
         f"table() of {OLDER} runs of {POINTS:,} points without summaries, and by the commit before",

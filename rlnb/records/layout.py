@@ -43,7 +43,7 @@ class RunDir:
 
     path: Path
 
-    @property
+    @functools.cached_property
     def manifest(self) -> Path:
         return self.path / "manifest.json"
 
@@ -69,7 +69,7 @@ class RunDir:
         """Copies of the records of the run that this one repeats."""
         return RunDir(self.path / "like")
 
-    @property
+    @functools.cached_property
     def logs(self) -> Path:
         return self.path / "logs"
 
@@ -140,7 +140,7 @@ class RunDir:
         numbers = {path: re.search(pattern, path.name) for path in paths.union(further)}
         return sorted(numbers, key=lambda path: (int(match[1]) if (match := numbers[path]) else -1, path))
 
-    @property
+    @functools.cached_property
     def jobs_folder(self) -> Path:
         return self.path / JOBS
 
@@ -194,7 +194,7 @@ class JobDir:
     def kind(self) -> str:
         return self.path.name.split("-", 1)[1]
 
-    @property
+    @functools.cached_property
     def job(self) -> Path:
         return self.path / JOB
 
@@ -216,11 +216,11 @@ class JobDir:
         """Why the job waits. The file exists only as long as it does; see :mod:`rlnb.records.waits`."""
         return self.path / "waits.json"
 
-    @property
+    @functools.cached_property
     def started(self) -> Path:
         return self.path / "started.json"
 
-    @property
+    @functools.cached_property
     def result(self) -> Path:
         return self.path / "result.json"
 

@@ -86,6 +86,8 @@ def options_of(cls: type[T], job: JobDir) -> T:
 
 def logged_before(job: JobDir) -> dict[str, int]:
     """Return ``TrainOptions.logged`` of a job; empty if the record cannot be read, which other calls report."""
+    if job.number == 0:  # nothing was logged before the first job; lists of runs ask this of each run
+        return {}
     try:
         record = files.read_json(job.job, files.RECORD_BYTES) or {}
     except RlnbError:

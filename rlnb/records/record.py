@@ -435,7 +435,8 @@ class RunRecord:
         return self._system
 
     def _spans(self) -> list[Span]:
-        spans = (job.span(self.library_spec) for job in self.jobs)
+        library = self.library_spec
+        spans = (job.span(library) for job in self.jobs)
         return [span for span in spans if span is not None]
 
     @property

@@ -208,7 +208,7 @@ def write_anew(path: Path, data: object) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """Return an unpredictable name for a file beside another one, so that nobody can take it first."""
+    """Return an unpredictable name for a file beside another one, so that no other user can take it first."""
     return f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
 
 
@@ -255,6 +255,11 @@ def open_regular(path: Path) -> BinaryIO:
         RlnbError: The path is not a regular file, or leads through a link that another user has made.
         OSError: The file does not exist, or cannot be read.
     """
+    return open(_opened(path)[0], "rb")
+
+
+def _opened(path: Path) -> tuple[int, os.stat_result]:
+    """Return the descriptor of a regular file that is open for reading, and its status; see :func:`open_regular`."""
     flags = os.O_RDONLY | os.O_NONBLOCK
     descriptor = os.open(path, flags)
     if leads_elsewhere(descriptor, path):
@@ -270,7 +275,7 @@ def open_regular(path: Path) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
-    return open(descriptor, "rb")
+    return descriptor, status
 
 
 def _refuse_linked(descriptor: int, path: Path) -> None:
@@ -304,8 +309,11 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
             never writes.
     """
     try:
-        with open_regular(path) as file:
-            return _decoded(path, file, limit_bytes)
+        descriptor, status = _opened(path)
+        try:
+            return _decoded(path, descriptor, status.st_size, limit_bytes)
+        finally:
+            os.close(descriptor)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except RlnbError:
@@ -318,15 +326,21 @@ def _unreadable(path: Path, error: OSError) -> RlnbError:
     return RlnbError(f"{path} cannot be read: {error.strerror or error}. Make it readable, or move it away.")
 
 
-def _decoded(path: Path, file: BinaryIO, limit_bytes: int) -> dict[str, Json]:
-    """Return the JSON object in an open file.
+def _decoded(path: Path, descriptor: int, size_bytes: int, limit_bytes: int) -> dict[str, Json]:
+    """Return the JSON object in an open file, of which never more than the limit is read.
+
+    Lists of runs read tens of thousands of files, so this does not use a file object, which costs as much again.
 
     Raises:
         RlnbError: The file is larger than the limit, or is not a complete JSON object.
     """
-    if os.fstat(file.fileno()).st_size > limit_bytes:
+    parts, left = [], limit_bytes + 1
+    while left and (part := os.read(descriptor, min(left, size_bytes + 1))):
+        parts.append(part)
+        left -= len(part)
+    if not left:
         raise RlnbError(f"{path} is larger than {limit_bytes >> 20} MiB. Move it away.")
-    content = file.read()
+    content = b"".join(parts)
     try:
         data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as exc:
@@ -344,15 +358,18 @@ def read_own_json(path: Path) -> dict[str, Json]:
             reads all users' files, as the pods of a cluster do.
     """
     try:
-        with open_regular(path) as file:
-            owner = os.fstat(file.fileno()).st_uid
+        descriptor, status = _opened(path)
+        try:
+            owner = status.st_uid
             if not options.team and sys.platform != "win32" and 0 not in (os.getuid(), owner):
                 if not is_own(owner, path.parent):
                     raise RlnbError(
                         f"{path} belongs to the user {owner}, so the user {os.getuid()} does not execute it. Start the "
                         "run as that user, or set RLNB_TEAM=1 on its nodes if everybody who can write there is trusted."
                     )
-            return _decoded(path, file, LARGEST_BYTES)
+            return _decoded(path, descriptor, status.st_size, LARGEST_BYTES)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return {}
     except RlnbError:
