@@ -64,6 +64,7 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
+    from rlnb.storage import garbage
     from rlnb.storage.serial import to_json
 
     (arguments,) = values(where=where)
@@ -72,9 +73,9 @@ def runs(
     )
     listing = listing.sorted(sort) if sort else listing
     columns = {name: listing.values(name) for name in column or ()}
-    rows = [
-        to_json(Row.of(run)) | {name: column[at] for name, column in columns.items()} for at, run in enumerate(listing)
-    ]
+    with garbage.paused():
+        made = [to_json(Row.of(run)) for run in listing]
+    rows = [row | {name: column[at] for name, column in columns.items()} for at, row in enumerate(made)]
     if as_json:
         return screen.print_json(rows)
     for row in rows:
@@ -108,22 +109,23 @@ class Row:
     @classmethod
     def of(cls, run: Run) -> Row:
         """Return the row of a run."""
-        state = run.state
-        metrics = run.record.newest(state)
-        (iteration, total), names = run.progress_by(metrics), {*metrics.names}
-        return cls(
-            id=run.id,
-            task=run.task,
-            library=run.library,
-            state=state,
-            reason=run.record.reason_of(state),
-            iteration=f"{iteration}/{total}" if total else "",
-            reward=metrics.last("reward") if "reward" in names else None,
-            success_rate=metrics.last("success_rate") if "success_rate" in names else None,
-            created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-            tags=list(run.tags),
-            path=str(run.path),
-        )
+        with run.record.jobs_listed_once():
+            state = run.state
+            metrics = run.record.newest(state)
+            (iteration, total), names = run.progress_by(metrics), {*metrics.names}
+            return cls(
+                id=run.id,
+                task=run.task,
+                library=run.library,
+                state=state,
+                reason=run.record.reason_of(state),
+                iteration=f"{iteration}/{total}" if total else "",
+                reward=metrics.last("reward") if "reward" in names else None,
+                success_rate=metrics.last("success_rate") if "success_rate" in names else None,
+                created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+                tags=list(run.tags),
+                path=str(run.path),
+            )
 
 
 def selection(

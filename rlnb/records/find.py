@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,13 +42,16 @@ def find(path: Path) -> Iterator[RunRecord]:
     if _is_run(path):
         yield open_record(path)
         return
+    known: set[str] = set()
     for folder in (path / "runs", path):
         if folder.is_dir():
-            for child in sorted(entries.children(folder)):
+            for child in sorted(entries.children(folder), key=os.fspath):
                 if not child.name.startswith(".") and _is_run(child):
+                    known.add(os.fspath(child))
                     yield open_record(child)
     for run, below, own_files in walk(path):
         children = [child for child in below if not child.startswith(".")]
+        children = [child for child in children if os.path.join(run, child) not in known]
         below[:] = sorted(child for child in children if not _is_run(run / child))
         if ("params" in below or "run.json" in own_files) and is_stock(run):
             yield StockRecord(run)

@@ -272,7 +272,7 @@ class RunRecord:
         self._manifest = manifest
         self._metrics: Metrics | None = None
         self._system: SystemMetrics | None = None
-        self._jobs: dict[Path, JobRecord] = {}
+        self._jobs: dict[str, JobRecord] = {}
         self._listed: list[JobRecord] | None = None
 
     @property
@@ -335,9 +335,9 @@ class RunRecord:
             files.warn_once(f"{self.folder.jobs_folder} cannot be read: {exc.strerror or exc}. Make it readable.")
             return []
         for folder in folders:
-            if folder.path not in self._jobs:
-                self._jobs[folder.path] = JobRecord(folder, self.manifest.launcher)
-        return [job for folder in folders if (job := self._jobs[folder.path]).counts]
+            if folder.path.name not in self._jobs:
+                self._jobs[folder.path.name] = JobRecord(folder, self.manifest.launcher)
+        return [job for folder in folders if (job := self._jobs[folder.path.name]).counts]
 
     @property
     def training(self) -> JobRecord | None:

@@ -16,10 +16,12 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.run.selection import Selection, moment
 from rlnb.settings import options
+from rlnb.storage import garbage
 
 logger = logging.getLogger(__name__)
 
 
+@garbage.paused()
 def runs(
     path: str | Path | None = None,
     *,

@@ -13,7 +13,7 @@ from rlnb import plugins
 from rlnb.registration.library import Library
 from rlnb.run.run import Run
 from rlnb.spec import ENDED
-from rlnb.storage import entries
+from rlnb.storage import entries, garbage
 from rlnb.storage.kept import Kept, Stamp, is_settled, stamps_of
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class _Ended(NamedTuple):
 _kept: Kept[_Ended] = Kept()
 
 
+@garbage.paused()
 def rows_of(runs: Sequence[Run]) -> list[RunRow]:
     """Return the rows of runs. Those of ended runs, which no file has changed since, are not read again."""
     libraries = tuple(plugins.libraries().values())
