@@ -66,6 +66,8 @@ def begin(machine: ssh.Machine, thing: str, root: Path) -> subprocess.Popen[str]
     kept = ("PATH", "LANG", "SLURM_CONF", "OMP_NUM_THREADS")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     env |= {"HOME": str(machine.home), "USER": machine.user, "RLNB_ROOT": str(root)}
+    env["LD_LIBRARY_PATH"] = str(machine.folder / "python" / "lib")
+    env["JUPYTER_PATH"] = f"{sys.prefix}/share/jupyter"
     env |= {"ISAACSIM_ASSET_ROOT": os.environ["ISAACSIM_ASSET_ROOT"]}
     return subprocess.Popen(
         [str(machine.home / "venv" / "bin" / "python"), "-P", "-c", BEFORE + THINGS[thing]],

@@ -9,6 +9,7 @@ import html
 import importlib.util
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -148,7 +149,7 @@ def _unwritable(target: Path, exc: OSError) -> RlnbError:
 def _default_path(runs: Sequence[RunFacts]) -> Path:
     if len(runs) == 1:
         return runs[0].path / "report.html"
-    return options.folders.path / "reports" / f"{datetime.now():%Y%m%d-%H%M%S}.html"
+    return options.folders.path / "reports" / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.html"
 
 
 def _execute(folder: Path, run_paths: list[str]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 import socket
 import sys
 import threading
@@ -275,7 +276,7 @@ def sweep(
             ``QMCSampler``, whose trials cover the space evenly without a result of another trial, or ``GridSampler``
             if every entry of the space is a list of choices.
         pruner: Optuna pruner; None is ``MedianPruner``. ``optuna.pruners.NopPruner()`` lets every trial finish.
-        name: Name of the sweep; None makes one from task, library and time.
+        name: Name of the sweep; None makes a new one of task, library and time.
         parallel: Number of trials that run at once; None takes the launcher's limit, or all trials on a cluster.
         launcher: Where to run the trials; None is this machine.
         array: Whether to start all trials at once, as one array job of the queue, of which ``parallel`` run at once.
@@ -298,7 +299,8 @@ def sweep(
     launcher = launcher or LocalLauncher(max_running=parallel)
     trainings = Trainings(task, library, launcher, **arguments)
     distributions = check(trainings, space, n_trials, is_array=array)
-    name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}"
+    # Two users of one root may begin at the same second.
+    name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     if not re.fullmatch(r"[\w.-]+", name):
         raise RlnbError(f"name={name!r} is not a file name. Use letters, digits, '.', '_' and '-'.")
     path = options.folders.sweeps / f"{name}.journal"

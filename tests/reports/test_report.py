@@ -184,3 +184,7 @@ def test_no_run_to_report_on_is_an_error():
         rlnb.report([])
     with pytest.raises(rlnb.RlnbError, match=r"'an-id' is not a run. Use rlnb\.get_run"):
         rlnb.report("an-id")
+
+
+def test_two_reports_of_several_runs_may_be_written_at_the_same_second() -> None:
+    assert report._default_path([]) != report._default_path([])

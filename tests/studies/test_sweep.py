@@ -140,6 +140,13 @@ def test_a_failing_objective_ends_the_sweep_but_running_trials_are_watched(root)
     assert len(states(sweep)) < 3, "no further trial is started"
 
 
+def test_two_sweeps_of_one_task_may_begin_at_the_same_second(root):
+    """Two users of a root cannot agree on the second."""
+    sweeps = [rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, **FAST) for _ in range(2)]
+    assert [len(sweep.wait(60).runs) for sweep in sweeps] == [1, 1]
+    assert sweeps[0].name != sweeps[1].name
+
+
 def test_an_archived_trial_still_belongs_to_the_sweep(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=2, name="old", **FAST).wait(60)
     sweep.runs.archive().apply()
