@@ -1,0 +1,27 @@
+"""The collector of reference cycles is paused for a while, and no longer."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from rlnb.storage import garbage
+
+
+def test_it_is_paused_and_goes_on_even_after_an_error() -> None:
+    assert gc.isenabled()
+    with pytest.raises(KeyError), garbage.paused():
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_it_stays_off_if_it_was() -> None:
+    gc.disable()
+    try:
+        with garbage.paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
