@@ -175,14 +175,25 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 
 @as_root
+@pytest.mark.parametrize("kind", ["link", "hard link", "file"])
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_link_at_a_temporary_name_is_not_followed(name: str, private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_user_has_put_at_a_temporary_name_is_not_used(
+    name: str, kind: str, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
     target, before = private.with_name("shared") / "new.json", state(private)
-    link(target.with_name(files.temporary_name(target.name)), private / "mine")
+    planted = target.with_name(files.temporary_name(target.name))
+    if kind == "link":
+        link(planted, private / "mine")
+    elif kind == "hard link":
+        planted.hardlink_to(private / "mine")
+    else:
+        planted.touch()
+        given(planted, EVE)
     with contextlib.suppress(OSError, RlnbError):
         WRITERS[name](target)
     assert state(private) == before
+    assert not target.exists() or target.stat().st_uid != EVE
 
 
 def test_nobody_can_foresee_a_temporary_name() -> None:
