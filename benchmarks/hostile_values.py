@@ -70,7 +70,7 @@ def of_kind(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(root.rglob("*.json"), key=lambda path: (-len(list(path.parents[2].rglob("*"))), str(path))):
         if path.is_file() and not path.is_symlink():
-            found.setdefault(attacks._kind(str(path.relative_to(root))), path)
+            found.setdefault(attacks.kind_of(str(path.relative_to(root))), path)
     return found
 
 
@@ -219,7 +219,7 @@ def main() -> None:
     attacks.readable_python()
     with tempfile.TemporaryDirectory(prefix="rlnb-hostile-") as name:
         world = attacks.World(Path(name))
-        attacks._import()
+        attacks.import_everything()
         try:
             world.furnish()
             world.reset()

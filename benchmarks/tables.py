@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,9 @@ import numpy as np
 from results import ratio_interval, record
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
+from event_records import framed
 
 import rlnb
 from rlnb.records.layout import RunDir
@@ -97,12 +98,6 @@ def long_file(path: Path) -> None:
             rows[:, begin + 22 + byte] = (steps >> 7 * byte & 0x7F) | more
         begin += len(part) + 16
     path.write_bytes(framed(version) + rows.tobytes())
-
-
-def framed(payload: bytes) -> bytes:
-    length = struct.pack("<Q", len(payload))
-    crcs = (struct.pack("<I", masked_crc32c(part)) for part in (length, payload))
-    return length + next(crcs) + payload + next(crcs)
 
 
 def copies(root: Path, count: int, *, events: Path | None = None, summaries: bool = True) -> Path:

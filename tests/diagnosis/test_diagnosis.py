@@ -133,11 +133,12 @@ def test_the_configured_learning_rate_is_the_first_point_of_its_curve(start: obj
 
 
 def test_the_time_of_a_diagnosis_is_linear_in_the_number_of_tags(root: Path) -> None:
+    """The first run pays for the imports. Of the other two, quadratic time would be six times as long, and was."""
     times = []
-    for count in (500, 5_000):
+    for count in (100, 2_000, 5_000):
         run = trained(2)
         EventFile(run.path / "logs" / "terms").add(1, {f"term/{number}": 1.0 for number in range(count)})
         begun = time.process_time()
         run.diagnose()
         times.append(time.process_time() - begun)
-    assert times[1] < 40 * times[0], "ten times the tags"
+    assert times[2] < 4 * times[1]

@@ -5,30 +5,18 @@ from __future__ import annotations
 import math
 import os
 import random
-import struct
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from event_records import record, scalar
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from rlnb.metrics.ends import last_points
 from rlnb.metrics.events import EventReader
 
 EVENT_FILES = Path(__file__).with_name("event_files")
-
-
-def record(event: Event) -> bytes:
-    payload = event.SerializeToString()
-    length = struct.pack("<Q", len(payload))
-    return length + struct.pack("<I", masked_crc32c(length)) + payload + struct.pack("<I", masked_crc32c(payload))
-
-
-def scalar(tag: str, step: int, value: float, wall_time: float = 1e9) -> bytes:
-    return record(Event(wall_time=wall_time, step=step, summary=Summary(value=[{"tag": tag, "simple_value": value}])))
 
 
 def start(step: int) -> bytes:

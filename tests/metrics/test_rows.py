@@ -10,25 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from event_records import record, scalar
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from rlnb.metrics.events import EventReader
 
 NAME = "events.out.tfevents.1000000000.host"
 HEADER, LARGEST, CHUNK = struct.Struct("<QI"), 1 << 28, 1 << 18
 Scalars = dict[str, list[tuple[int, float, float]]]
-
-
-def record(event: Event) -> bytes:
-    payload = event.SerializeToString()
-    length = struct.pack("<Q", len(payload))
-    return length + struct.pack("<I", masked_crc32c(length)) + payload + struct.pack("<I", masked_crc32c(payload))
-
-
-def scalar(tag: str, step: int, value: float, wall_time: float = 1e9) -> bytes:
-    return record(Event(wall_time=wall_time, step=step, summary=Summary(value=[{"tag": tag, "simple_value": value}])))
 
 
 def one_by_one(data: bytes) -> Scalars:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from event_records import record, scalar
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from rlnb.metrics.newest import LastPoint
 from rlnb.records import summary as summaries
@@ -21,13 +20,6 @@ from rlnb.records.summary import points_of, write
 from rlnb.storage import kept
 
 NAME = "events.out.tfevents.1000000000.host"
-
-
-def scalar(tag: str, step: int, value: float) -> bytes:
-    event = Event(wall_time=1e9, step=step, summary=Summary(value=[{"tag": tag, "simple_value": value}]))
-    payload = event.SerializeToString()
-    length = struct.pack("<Q", len(payload))
-    return length + struct.pack("<I", masked_crc32c(length)) + payload + struct.pack("<I", masked_crc32c(payload))
 
 
 @pytest.fixture
@@ -193,9 +185,7 @@ def test_tens_of_thousands_of_tags_have_a_summary(tmp_path: Path, logs: Path) ->
     event = Event(
         wall_time=1e9, step=1, summary=Summary(value=[{"tag": f"t/{n}", "simple_value": n} for n in range(10_000)])
     )
-    payload = event.SerializeToString()
-    length = struct.pack("<Q", len(payload))
-    (logs / NAME).write_bytes(length + struct.pack("<I", masked_crc32c(length)) + payload + bytes(4))
+    (logs / NAME).write_bytes(record(event))
     write(summary, logs, {}, math.inf)
     assert summary.stat().st_size * 10 < summaries.MOST_BYTES
     change(summary, points=[["t/0", "", 1, 7.0]])

@@ -260,12 +260,12 @@ def targets(world: World) -> list[Target]:
         below = path.relative_to(world.template)
         if path.parent.lstat().st_uid == world.ann:
             continue  # the operating system keeps Eve out of Ann's folders; each kind is in one of hers too
-        kind = _kind(str(below))
+        kind = kind_of(str(below))
         found.setdefault(kind, Target(kind=kind, path=str(below), folder=path.is_dir()))
     return list(found.values())
 
 
-def _kind(path: str) -> str:
+def kind_of(path: str) -> str:
     """Return a path without what differs from run to run."""
     kind = re.sub(r"(?<=/)\.?\d{8}-\d{6}-[\w.-]+?-[0-9a-f]{4}(?=/|$)", "RUN", path)
     kind = re.sub(r"(?i)\b(ann|eve)\b", "USER", kind)
@@ -322,7 +322,7 @@ def _try_once(world: World, attack: Attack, limit_s: float) -> Outcome:
     return Outcome(attack=attack, violations=tuple(violations), bare="; ".join(bare), said=said)
 
 
-def _import() -> None:
+def import_everything() -> None:
     """Import what the verbs need, before the process is copied for each of them."""
     import numpy  # noqa: F401
     import rlnb_jupyterlab.watcher  # noqa: F401
@@ -716,7 +716,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="rlnb-attacks-") as name:
         world = World(Path(name))
         try:
-            _import()
+            import_everything()
             world.furnish()
             for attack in attacks(world, number, seed, manipulations):
                 if only(attack):
