@@ -1,6 +1,6 @@
 """Attacks of one user on another in a shared folder of runs: nothing of the attacker's is executed. Needs root.
 
-python benchmarks/attacks.py                  # all, about 15 minutes
+python benchmarks/attacks.py                  # all, about 10 minutes
 python benchmarks/attacks.py --number 30      # some of them
 python benchmarks/attacks.py --swaps          # as many that swap a name between its check and its use
 python benchmarks/attacks.py --again 12 118   # these alone, with what the attacked user's verb has said

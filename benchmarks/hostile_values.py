@@ -1,10 +1,11 @@
-"""Hostile values in every field of every record of a root that two users share. Needs root; about 10 minutes.
+"""Hostile values in every field of every record of a root that two users share. Needs root; about 6 minutes.
 
 python benchmarks/hostile_values.py
 
 Two users fill a root with real work: trainings, evaluations, sweeps, cells, notes, a job in a queue. Then each field of
 one record of each kind of Eve's gets each hostile value, and Ann looks at that run: its state, logs, table, page, the
-answers of the panel and the commands of a shell. Reports get all values of markup at once, since one takes a second.
+answers of the panel and the commands of a shell. A report takes seconds, so there is one for each value, which all
+fields have at once.
 Audit hooks see each program and each path that her process uses.
 """
 
@@ -26,6 +27,8 @@ from typing import Any
 
 import typer
 from results import record
+from rlnb_jupyterlab import detail
+from rlnb_jupyterlab.watcher import key_of
 
 import rlnb
 from rlnb.cli import app
@@ -85,6 +88,8 @@ def look(run_id: str) -> tuple[str, str, str]:
         attempt(lambda: (run.evaluations, run.checkpoints, run.jobs, run.restarts)),
         attempt(lambda: run.fetch()),
         attempt(lambda: run.cancel()),
+        attempt(lambda: detail.detail(run, key_of(run))),
+        attempt(lambda: detail.files(run)),
     ]
     pages = [
         page(lambda: run._repr_html_()),

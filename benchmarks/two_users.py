@@ -1,6 +1,6 @@
 """Two users of one machine do the same or different things at once; neither keeps the other from anything. Needs root.
 
-    python benchmarks/two_users.py             # all twenty rounds, about 20 minutes
+    python benchmarks/two_users.py             # all twenty rounds, about 5 minutes
     python benchmarks/two_users.py --rounds 5  # the first five: each thing beside itself
 
 Both users are real accounts that share the temporary folder and one folder of runs, which an administrator has made as
