@@ -76,6 +76,20 @@ def test_a_script_becomes_the_line_that_starts_it() -> None:
     assert called(text, "rlnb.train") == {"script": "train.py", "args": ["--task", "it's"]}
 
 
+@pytest.mark.parametrize("launcher", ["../elsewhere", "x\nimport os", "slurm()\u2028import os #", "'\r\nimport os"])
+def test_a_launcher_that_is_none_becomes_a_comment(launcher: str) -> None:
+    """The page of another user's run shows the rest of it, and no one runs what its manifest says by a copy."""
+    text = code_of(dataclasses.replace(MANIFEST, launcher=launcher))
+    assert "is not a launcher" in text
+    assert ast.parse(text).body == []
+
+
+@pytest.mark.parametrize("name", ["a b", "x=1)\nimport os", "class"])
+def test_a_setting_whose_name_is_none_becomes_a_comment(name: str) -> None:
+    text = code_of(dataclasses.replace(MANIFEST, launcher_settings={name: 1}))
+    assert ast.parse(text).body == []
+
+
 def test_a_field_with_its_default_becomes_no_argument() -> None:
     assert called(code(read({"task": "Echo", "num_envs": None, "seed": 42, "device": ""})), "rlnb.train") == {}
 

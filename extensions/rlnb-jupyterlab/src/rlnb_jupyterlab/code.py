@@ -122,9 +122,12 @@ def code(form: Form) -> str:
 
 
 def code_of(manifest: Manifest) -> str:
-    """Return the Python code that starts such a run again."""
+    """Return the Python code that starts such a run again; a comment if the manifest, maybe another user's, has none."""
     if not manifest.script:
-        return code(form_of(manifest))
+        try:
+            return code(form_of(manifest))
+        except Malformed as exc:
+            return f"# {exc}\n"  # in one line: the message quotes what the manifest says
     path, *arguments = manifest.script
     args = f", args={arguments!r}" if arguments else ""
     return f"import rlnb\n\nrun = rlnb.train(script={path!r}{args})\nrun.watch()\n"
