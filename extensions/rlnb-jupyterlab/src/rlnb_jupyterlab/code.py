@@ -122,7 +122,7 @@ def code(form: Form) -> str:
 
 
 def code_of(manifest: Manifest) -> str:
-    """Return the Python code that starts such a run again; a comment if the manifest, maybe another user's, has none."""
+    """Return the Python code that starts such a run again; a comment if another user's manifest has none."""
     if not manifest.script:
         try:
             return code(form_of(manifest))
