@@ -26,7 +26,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-gpu test-kernels test-trackers test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down sge-up sge-down clean
+.PHONY: help install demo test test-all test-gpu bench-gpu gpu-pieces test-kernels test-trackers test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down sge-up sge-down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -129,13 +129,29 @@ test-all: install $(VENV)/.installed-slow ## run make test plus the slow tests (
 	$(ISAACLAB)
 	$(SLOW)
 
-# An interpreter with rlnb, its plugins and pytest: make test-gpu PYTHON=/path/to/python. Nothing is installed or downloaded.
+# On a GPU, which is often borrowed for minutes: parts that need nothing of each other, the most telling first, each with
+# a time. Nothing is installed or downloaded. PYTHON is an interpreter with rlnb, its plugins and pytest. DEVICE=cpu
+# rehearses, with smaller sizes.
 GPU_PYTHON := $(if $(filter command line environment,$(origin PYTHON)),$(PYTHON),$(BIN)/python)
 DEVICE ?= cuda:0
+MINUTES ?= 8
 empty :=
-SOURCES := $(subst $(empty) $(empty),:,$(CURDIR) $(addsuffix /src,$(addprefix $(CURDIR)/,$(PLUGINS))))
-test-gpu: ## run the tests on one NVIDIA GPU (about 11 minutes), into benchmarks/RESULTS.md; DEVICE=cpu rehearses them
-	RLNB_TEST_DEVICE=$(DEVICE) PYTHONPATH=$(SOURCES) $(GPU_PYTHON) -m pytest -m gpu --durations=10 -rA $(addprefix tests/gpu/test_,driver.py ranks.py simulator.py libraries.py)
+SOURCES := $(subst $(empty) $(empty),:,$(CURDIR) $(CURDIR)/benchmarks $(addsuffix /src,$(addprefix $(CURDIR)/,$(PLUGINS))))
+ON_GPU = PYTHONPATH="$(SOURCES)$${PYTHONPATH:+:$$PYTHONPATH}" $(GPU_PYTHON)
+test-gpu: ## test on one NVIDIA GPU, into benchmarks/RESULTS.md: PART=1 (to 4), MINUTES=8 (for a part), DEVICE=cpu rehearses
+	@status=0; for part in $(or $(PART),1 2 3 4); do \
+		RLNB_TEST_DEVICE=$(DEVICE) RLNB_TEST_PART=$$part RLNB_TEST_MINUTES=$(MINUTES) \
+			$(ON_GPU) -m pytest -m gpu --durations=10 -rA tests/gpu || status=1; \
+	done; exit $$status
+
+bench-gpu: ## measure on one NVIDIA GPU, into benchmarks/RESULTS.md: PART=1 (to 6), MINUTES=8 (for a part), DEVICE=cpu rehearses
+	@status=0; for part in $(or $(PART),1 2 3 4 5 6); do \
+		$(ON_GPU) -m gpu --part $$part --minutes $(MINUTES) --device $(DEVICE) || status=1; \
+	done; exit $$status
+
+gpu-pieces: install ## what a GPU machine without internet needs, into dist/gpu, in archives of PIECE_MIB=60; ARCH=90, WITHOUT="torch nvidia-*"
+	PYTHONPATH=benchmarks $(BIN)/python -m gpu.pieces dist/gpu --piece-mib $(or $(PIECE_MIB),60) \
+		$(addprefix --arch ,$(ARCH)) $(if $(WITHOUT),--without $(foreach name,$(WITHOUT),'$(name)'))
 
 # The kernel half of rlnb also runs on Pythons without Isaac Lab. PYENV_VERSION lets pyenv find a Python other than
 # that of .python-version.

@@ -21,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from results import record
 
@@ -45,11 +46,15 @@ class Case:
     iterations: int
     physics: str | None = None
     """Physics selector; None for the task's default."""
+    presets: tuple[str, ...] = ()
+    """Isaac Lab's presets."""
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    """Agent values by dotted path."""
 
     @property
     def selected(self) -> rlnb.Task:
-        """The task with its physics."""
-        return rlnb.task(self.task, physics=self.physics)
+        """The task with its physics and its presets."""
+        return rlnb.task(self.task, physics=self.physics, presets=self.presets)
 
 
 CASES = (Case("Isaac-Cartpole-Direct", 512, 15), Case("Isaac-Cartpole-Camera-Direct", 16, 11))
@@ -88,6 +93,8 @@ def stock_command(case: Case, iterations: int, library: str = "rsl_rl", device: 
         *("train", "--rl_library", library, "--task", case.task),
         *("--device", device, "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
         *("--seed", str(SEED), *on_cpu, *([f"physics={case.physics}"] if case.physics else [])),
+        *([f"presets={','.join(case.presets)}"] if case.presets else []),
+        *(f"agent.{path}={value}" for path, value in case.agent.items()),
     ]
 
 

@@ -66,14 +66,14 @@ module = importlib.import_module({module!r})
 gymnasium.register("Edited", entry_point=module.EditedEnv, disable_env_checker=True,
                    kwargs={{"env_cfg_entry_point": module.EditedCfg}})
 cfg, _ = resolve_task_config("Edited", None, overrides=[])
-cfg.scene.num_envs, cfg.sim.device, cfg.seed = {num_envs}, "cpu", 42
+cfg.scene.num_envs, cfg.sim.device, cfg.seed = {num_envs}, {device!r}, 42
 if not {camera!r}:
     cfg.scene.preview = CameraCfg(
         prim_path="{{ENV_REGEX_NS}}/preview", data_types=["rgb"], width={width}, height={height},
         renderer_cfg=NewtonWarpRendererCfg(),
         spawn=sim_utils.PinholeCameraCfg(focal_length=24.0, horizontal_aperture=20.955, clipping_range=(0.05, 50.0)),
     )
-with launch_simulation(cfg, {{"device": "cpu"}}):
+with launch_simulation(cfg, {{"device": {device!r}}}):
     env = gymnasium.make("Edited", cfg=cfg)
     env.reset()
     image = env.unwrapped.scene.sensors[{camera!r} or "preview"].data.output["rgb"].torch.cpu().numpy()
@@ -83,7 +83,7 @@ with launch_simulation(cfg, {{"device": "cpu"}}):
 """
 
 
-def edited(name: str, body: str, number: int) -> tuple[float, float]:
+def edited(name: str, body: str, number: int, device: str = "cpu") -> tuple[float, float]:
     """Edit the cell and preview it; return the seconds to the first image and to the last."""
     begun = time.perf_counter()
     first: list[float] = []
@@ -95,7 +95,7 @@ def edited(name: str, body: str, number: int) -> tuple[float, float]:
         first.append(time.perf_counter() - begun)
 
     _listen(meanwhile)
-    rlnb.preview(name, num_envs=NUM_ENVS, size=SIZE, device="cpu")._repr_png_()
+    rlnb.preview(name, num_envs=NUM_ENVS, size=SIZE, device=device)._repr_png_()
     return first[0], time.perf_counter() - begun
 
 
@@ -114,12 +114,18 @@ def _listen(meanwhile: object) -> None:
 _REQUEST = simulator.request
 
 
-def stock(folder: Path, body: str, camera: str | None) -> float:
+def stock(folder: Path, body: str, camera: str | None, device: str = "cpu") -> float:
     """Return the seconds from the start of a process to the first frame."""
     module = f"edited_{time.time_ns()}"
     (folder / f"{module}.py").write_text(body.format(number=3))
     code = STOCK.format(
-        folder=str(folder), module=module, num_envs=NUM_ENVS, camera=camera, width=SIZE[0], height=SIZE[1]
+        folder=str(folder),
+        module=module,
+        num_envs=NUM_ENVS,
+        camera=camera,
+        width=SIZE[0],
+        height=SIZE[1],
+        device=device,
     )
     begun = time.perf_counter()
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

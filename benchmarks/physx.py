@@ -28,7 +28,8 @@ from typing import IO, Any
 
 from against_isaaclab import EQUAL_ITERATIONS, Case, asset_root, ours, stock
 from results import ratio_interval, record
-from steps_per_s import horizon_of, ratios
+from steps_per_s import ratios
+from turns import horizon_of
 
 import rlnb
 
@@ -108,10 +109,12 @@ class Engine:
         task: Id of the task.
         num_envs: Number of envs.
         physics: Physics selector.
+        device: ``"cpu"`` or ``"cuda:0"``.
     """
 
-    def __init__(self, task: str, num_envs: int, physics: str) -> None:
+    def __init__(self, task: str, num_envs: int, physics: str, device: str = "cpu") -> None:
         argv = [sys.executable, __file__, "serve", "--task", task, "--envs", str(num_envs), "--physics", physics]
+        argv += ["--device", device]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
@@ -138,7 +141,7 @@ class Engine:
         return self._process.stdin, self._process.stdout
 
 
-def serve(task: str, num_envs: int, physics: str) -> None:
+def serve(task: str, num_envs: int, physics: str, device: str) -> None:
     """Make an env, and step it with random actions for as many seconds as each line of the input says."""
     import torch
 
@@ -146,7 +149,7 @@ def serve(task: str, num_envs: int, physics: str) -> None:
     from rlnb.worker.isaac.env import environment
 
     isaaclab.start()
-    with environment(rlnb.task(task, num_envs=num_envs, physics=physics), None, device="cpu") as (env, _):
+    with environment(rlnb.task(task, num_envs=num_envs, physics=physics), None, device=device) as (env, _):
         env.reset()
         step(env, torch, 0.5)  # loads kernels
         for line in sys.stdin:
@@ -156,9 +159,12 @@ def serve(task: str, num_envs: int, physics: str) -> None:
 def step(env: Any, torch: Any, seconds: float) -> tuple[float, float]:
     """Step an env for some time; return the env steps per second and per CPU second."""
     count, begun, cpu_s = 0, time.perf_counter(), time.process_time()
+    device = env.unwrapped.device
     while time.perf_counter() - begun < seconds:
-        env.step(2.0 * torch.rand(env.action_space.shape) - 1.0)
+        env.step(2.0 * torch.rand(env.action_space.shape, device=device) - 1.0)
         count += env.unwrapped.num_envs
+    if "cuda" in device:
+        torch.cuda.synchronize(device)
     return count / (time.perf_counter() - begun), count / (time.process_time() - cpu_s)
 
 
@@ -212,6 +218,7 @@ def main() -> None:
     part.add_argument("--task", required=True)
     part.add_argument("--envs", type=int, required=True)
     part.add_argument("--physics", required=True)
+    part.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     match arguments.part:
@@ -225,7 +232,7 @@ def main() -> None:
             cases = ENGINES if arguments.case is None else ENGINES[arguments.case : arguments.case + 1]
             engines(cases, arguments.pairs, arguments.seconds)
         case "serve":
-            serve(arguments.task, arguments.envs, arguments.physics)
+            serve(arguments.task, arguments.envs, arguments.physics, arguments.device)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,13 @@
-"""Writes the rows of benchmarks/RESULTS.md, each with a measured value and its bound."""
+"""Writes the rows of benchmarks/RESULTS.md, each with a measured value and its bound.
+
+    python benchmarks/results.py ROWS...    # adds the rows of other files to RESULTS.md
+
+The variable RLNB_RESULTS names another file, such as one that is taken from a borrowed machine.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -16,7 +22,6 @@ from scipy.stats import bootstrap
 
 from rlnb import gpu_facts
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 _PACKAGES = (
     "rlnb",
     "isaaclab",
@@ -32,18 +37,44 @@ _PACKAGES = (
 )
 
 
+_HEAD = "| what | measured | must hold | holds | date | machine and versions |\n| --- | --- | --- | --- | --- | --- |\n"
+
+
 def record(what: str, measured: str, bound: str, holds: bool) -> None:
     """Print a row and add it to RESULTS.md, replacing an older row of the same name."""
     row = f"| {what} | {measured} | {bound} | {'yes' if holds else 'NO'} | {datetime.now(UTC):%Y-%m-%d} | {machine()} |"
     print(row, flush=True)
-    head = (
-        "| what | measured | must hold | holds | date | machine and versions |\n| --- | --- | --- | --- | --- | --- |\n"
-    )
-    text = RESULTS.read_text() if RESULTS.exists() else f"# Results\n\n{head}"
-    lines = [line for line in text.splitlines() if not line.startswith(f"| {what} |")]
-    RESULTS.write_text("\n".join([*lines, row]) + "\n")
+    add([row])
 
 
+def add(rows: Sequence[str]) -> None:
+    """Add rows to RESULTS.md, replacing older ones of the same names. The file is there, whole, at every moment."""
+    path = results()
+    text = path.read_text() if path.exists() else f"# Results\n\n{_HEAD}"
+    names = {_name(row) for row in rows}
+    lines = [line for line in text.splitlines() if _name(line) not in names]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.write_text("\n".join([*lines, *rows]) + "\n")
+    new.replace(path)
+
+
+def results() -> Path:
+    """Return the file of the rows."""
+    return Path(os.environ.get("RLNB_RESULTS") or Path(__file__).with_name("RESULTS.md"))
+
+
+def rows_of(path: Path) -> list[str]:
+    """Return the rows of a file of results."""
+    return [line for line in path.read_text().splitlines() if _name(line) not in ("", "what", "---")]
+
+
+def _name(line: str) -> str:
+    """Return the first cell of a line of a table; "" for another line."""
+    return line.removeprefix("| ").split(" | ", 1)[0] if line.startswith("| ") else ""
+
+
+@functools.cache
 def machine() -> str:
     """Return the number of cores, the GPUs, and the versions of Python and of the packages that compute."""
     versions = []
@@ -67,3 +98,8 @@ def ratio_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, 
     ratios = np.array([a / b for a, b in pairs])
     interval = bootstrap((ratios,), np.median, confidence_level=0.95, random_state=0).confidence_interval
     return float(np.median(ratios)), float(interval.low), float(interval.high)
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        add(rows_of(Path(file)))

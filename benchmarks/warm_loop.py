@@ -39,10 +39,10 @@ class EditedEnv(CartpoleEnv):
 LONG_ITERATIONS = 60
 
 
-def trained(task: str, iterations: int = ITERATIONS) -> tuple[float, float, rlnb.Run]:
+def trained(task: str, iterations: int = ITERATIONS, device: str = "cpu") -> tuple[float, float, rlnb.Run]:
     """Train; return the seconds to the first iteration and to the end, and the run."""
     begin_s = time.monotonic()
-    run = rlnb.train(task, num_envs=NUM_ENVS, max_iterations=iterations, device="cpu", warm=True)
+    run = rlnb.train(task, num_envs=NUM_ENVS, max_iterations=iterations, device=device, warm=True)
     while run.metrics.iteration < 0 and run.state not in rlnb.ENDED:
         time.sleep(0.05)
     first_s = time.monotonic() - begin_s

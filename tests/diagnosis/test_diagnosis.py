@@ -133,12 +133,15 @@ def test_the_configured_learning_rate_is_the_first_point_of_its_curve(start: obj
 
 
 def test_the_time_of_a_diagnosis_is_linear_in_the_number_of_tags(root: Path) -> None:
-    """The first run pays for the imports. Of the other two, quadratic time would be six times as long, and was."""
-    times = []
-    for count in (100, 2_000, 5_000):
+    """Quadratic time would be six times as long, and was. The shortest of some is taken: others wait for memory."""
+    shortest_s = []
+    for count in (2_000, 5_000):
         run = trained(2)
         EventFile(run.path / "logs" / "terms").add(1, {f"term/{number}": 1.0 for number in range(count)})
-        begun = time.process_time()
-        run.diagnose()
-        times.append(time.process_time() - begun)
-    assert times[2] < 4 * times[1]
+        times_s = []
+        for _ in range(6):  # the first one pays for the imports
+            begin_s = time.thread_time()
+            rlnb.Run(run.path).diagnose()
+            times_s.append(time.thread_time() - begin_s)
+        shortest_s.append(min(times_s))
+    assert shortest_s[1] < 4.5 * shortest_s[0], shortest_s

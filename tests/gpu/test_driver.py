@@ -12,7 +12,7 @@ import pytest
 from rlnb.launch.local import visible_gpus
 from rlnb.node.usage import Gpus
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.part(1)]
 
 TORCHS = """
 import json, torch

@@ -64,19 +64,21 @@ CENTRAL_VALUE: Mapping[str, Json] = {
 class Case(NamedTuple):
     """A training to test."""
 
+    part: int
     library: str
     agent: Mapping[str, Json] = {}
     task: str = TASK
 
 
 CASES = {
-    "rsl_rl": Case("rsl_rl"),
-    "skrl": Case("skrl"),
-    "skrl_jax": Case("skrl_jax"),
-    "sb3": Case("sb3"),
-    "rl_games": Case("rl_games", {"+params.config.torch_compile": False}),
-    "rl_games, compiled": Case("rl_games", {"+params.config.torch_compile": True}),
+    "rsl_rl": Case(1, "rsl_rl"),
+    "skrl": Case(3, "skrl"),
+    "skrl_jax": Case(3, "skrl_jax"),
+    "sb3": Case(3, "sb3"),
+    "rl_games": Case(4, "rl_games", {"+params.config.torch_compile": False}),
+    "rl_games, compiled": Case(4, "rl_games", {"+params.config.torch_compile": True}),
     "rl_games, central value": Case(
+        4,
         "rl_games",
         {
             "+params.config.torch_compile": False,
@@ -95,7 +97,7 @@ print(jax.devices()[0].platform)
 
 def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any) -> rlnb.Run:
     """Train and wait; skip the test if the library is not installed."""
-    library, agent, task = CASES[case]
+    _, library, agent, task = CASES[case]
     if lacking := rlnb.task_card(task).agents[library].missing:
         pytest.skip(f"{library} needs {', '.join(lacking)}")
     run = rlnb.train(
@@ -111,7 +113,7 @@ def runs(folder: object) -> dict[tuple[str, str], rlnb.Run]:
     return {}
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.part(case.part)) for name, case in CASES.items()])
 def run(request: pytest.FixtureRequest, runs: dict[tuple[str, str], rlnb.Run], device: str) -> rlnb.Run:
     """Provide a training of a library on the device."""
     key = request.param, device
@@ -165,12 +167,14 @@ def test_checkpoints_move_between_the_device_and_the_cpu(
     assert after.checkpoints
 
 
+@pytest.mark.part(3)
 def test_jax_uses_the_device_beside_torch(device: str) -> None:
     pytest.importorskip("jax")
     done = subprocess.run([sys.executable, "-c", JAX, device], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == ("cpu" if device == "cpu" else "gpu")
 
 
+@pytest.mark.part(1)
 def test_the_same_seed_gives_the_same_training(folder: object, device: str, measured: Measured) -> None:
     options = {"num_envs": 64, "iterations": ITERATIONS, "device": device, "timeout_s": START_S}
     proof = rlnb.verify_determinism(TASK, deterministic=True, **options)

@@ -11,7 +11,7 @@ import pytest
 
 from rlnb.launch.command import TORCHRUN
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.gpu, pytest.mark.part(1), pytest.mark.timeout(120)]
 
 RANK = """
 import sys

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import statistics
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,11 +17,14 @@ import pytest
 import rlnb
 from rlnb.launch.local import visible_gpus
 from rlnb.node.usage import Gpus
-from rlnb.records.camera_files import LIVES_S, FrameReader, Wanted
+from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+if TYPE_CHECKING:
+    from gpu.part import Part
+
+pytestmark = [pytest.mark.gpu, pytest.mark.part(2), pytest.mark.timeout(600)]
 
 STATE_TASK, CAMERA_TASK = "Isaac-Cartpole-Direct", "Isaac-Cartpole-Camera-Direct"
 AT_REST = {
@@ -31,9 +34,8 @@ AT_REST = {
 DEPTH_TOLERANCE_M = 1e-3
 Measured = Callable[[str, str, str, bool], None]
 START_S = 300.0
-SHARE, MOST_COST = 0.04, 0.06
-"""Share of the training's time for live pictures, and the share that they may cost altogether."""
-TURN_S, PAIRS = 6.0, 3
+SHARE = 0.04
+"""Share of the training's time for live pictures."""
 SETTLED_S = 8.0
 """Seconds without a decrease after which the GPU memory in use counts as settled."""
 GROWTH_GIB, LEFT_GIB = 0.1, 0.1
@@ -96,37 +98,23 @@ def test_a_3d_view_answers(folder: Path, device: str) -> None:
         view.close()
 
 
-def turn(run: rlnb.Run, reader: FrameReader, *, looking: bool) -> tuple[float, int]:
-    """Return the iterations per second of a turn with or without a viewer, and its frames."""
-    if not looking:
-        time.sleep(LIVES_S + 1.0)  # the training renders until it has noticed that the viewer left
-        reader.newest()
-    start_s, frames, told_s, times_s = time.time(), 0, 0.0, []
-    while time.time() < start_s + TURN_S or len(times_s) < 3:
-        assert time.time() < start_s + START_S, "the training makes no progress"
-        if looking and time.time() - told_s > 1.0:
-            reader.still_looking()
-            told_s = time.time()
-        frames += reader.newest() is not None
-        times_s = [at_s for at_s in run.metrics["fps"].wall_time_s if at_s >= start_s]
-        time.sleep(0.05)
-    return (len(times_s) - 1) / (times_s[-1] - times_s[0]), frames
-
-
-def test_live_pictures_cost_their_share(folder: Path, device: str, measured: Measured) -> None:
-    envs, pairs = (4, 1) if device == "cpu" else (512, PAIRS)
-    run = rlnb.train(CAMERA_TASK, num_envs=envs, max_iterations=100_000, device=device)
+def test_live_pictures_arrive_while_somebody_looks(folder: Path, device: str) -> None:
+    run = rlnb.train(CAMERA_TASK, num_envs=4 if device == "cpu" else 512, max_iterations=100_000, device=device)
     try:
-        until(lambda: run.state == "running" and run.progress[0] > 2, START_S)
+        until(lambda: run.state == "running" and run.progress[0] > 1, START_S)
         reader = FrameReader(RunDir(run.path))
-        reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
-        turn(run, reader, looking=True)  # prepares the first picture
-        turns = [(turn(run, reader, looking=False), turn(run, reader, looking=True)) for _ in range(pairs)]
+        reader.want(Wanted(cameras=(), data_types=(), num_envs=4, size=(160, 120), share=SHARE))
+        frames = []
+
+        def looked() -> bool:
+            reader.still_looking()
+            frames.extend([frame] if (frame := reader.newest()) else [])
+            return len(frames) >= 2
+
+        until(looked, START_S)
     finally:
         run.cancel()
-    assert sum(frames for _, (_, frames) in turns) > 0
-    cost = 1.0 - statistics.median(rate / without for (without, _), (rate, _) in turns)
-    measured("cost of live pictures at 4 %", f"{cost:.1%} of the iterations/s", f"< {MOST_COST:.0%}", cost < MOST_COST)
+    assert frames[-1] is not frames[0]
 
 
 def until(condition: Callable[[], object], timeout_s: float) -> None:
@@ -154,19 +142,24 @@ def settled_gib() -> float:
     return least
 
 
-def test_previews_keep_no_memory_and_a_closed_simulator_none(folder: Path, device: str, measured: Measured) -> None:
+def test_previews_keep_no_memory_and_a_closed_simulator_none(folder: Path, device: str, part: Part) -> None:
+    """Each value is recorded as soon as it is known: before the simulator, during its previews, and after its end."""
+    what, bound = "memory of previews", f"growth <= {GROWTH_GIB:g}, left <= {LEFT_GIB:g} GiB"
     simulator.shut_down()
     before = settled_gib() if device != "cpu" else 0.0
+    text = f"before {before:.2f} GiB; during"
     held = []
     for _ in range(5):
         rlnb.preview(CAMERA_TASK, num_envs=4, steps=2, device=device)
         held.append(memory_gib(device))
+        text += f" {held[-1]:.2f}"
+        part.record(what, f"{text}; not measured after its end", bound, False)
     growth = held[-1] - held[1]
     simulator.shut_down()
-    left = (settled_gib() if device != "cpu" else 0.0) - before
-    text = f"{held[1] - before:.2f} GiB after 2, {growth:+.2f} after 5, {left:+.2f} after close()"
-    bound = f"growth <= {GROWTH_GIB:g}, left <= {LEFT_GIB:g}"
-    measured("memory of previews", text, bound, growth <= GROWTH_GIB and left <= LEFT_GIB)
+    after = settled_gib() if device != "cpu" else 0.0
+    holds = growth <= GROWTH_GIB and after - before <= LEFT_GIB
+    part.record(what, f"{text} GiB after each preview; after the simulator's end {after:.2f} GiB", bound, holds)
+    assert holds or device == "cpu"
 
 
 def test_a_training_on_a_full_gpu_survives_a_check(folder: Path, device: str) -> None:

@@ -19,10 +19,4 @@ def test_a_test_sees_no_gpu() -> None:
 
 @pytest.mark.parametrize("path", GPU_TESTS, ids=lambda path: path.name)
 def test_a_test_on_gpus_has_the_marker(path: Path) -> None:
-    assert "pytestmark = pytest.mark.gpu" in path.read_text() or "pytestmark = [pytest.mark.gpu" in path.read_text()
-
-
-def test_make_test_gpu_runs_every_file() -> None:
-    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
-    (line,) = [line for line in makefile.splitlines() if "addprefix tests/gpu/test_," in line]
-    assert not [path.name for path in GPU_TESTS if path.name.removeprefix("test_") not in line]
+    assert "pytestmark = [pytest.mark.gpu" in path.read_text()
