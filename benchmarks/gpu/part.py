@@ -31,6 +31,8 @@ class Part:
     minutes: float
     """Time of the part. What has not begun by then is left out."""
     began_s: float = field(default_factory=time.time)
+    recorded: list[str] = field(default_factory=list)
+    """Names of the rows so far."""
 
     @property
     def is_rehearsal(self) -> bool:
@@ -47,6 +49,7 @@ class Part:
 
     def record(self, what: str, value: str, bound: str, holds: bool) -> None:
         """Record a row."""
+        self.recorded.append(what)
         record(f"{'rehearsal on a CPU' if self.is_rehearsal else 'GPU'}, {what}", value, bound, holds)
 
     def record_pairs(
@@ -96,8 +99,11 @@ def run(part: Part, name: str, measures: Sequence[tuple[str, Measure]]) -> bool:
             part.record(what, "not measured: the time of the part was over", "it is measured", False)
             whole = False
             continue
+        part.recorded.clear()
         try:
             measure(part, part.left_s / (len(measures) - number))
+            if not part.recorded:
+                raise TimeoutError(f"fewer than {FEWEST} pairs in its share of the time")
         except Exception as exc:
             lines = str(exc).strip().splitlines() or [""]
             part.record(what, f"not measured: {type(exc).__name__}: {lines[0][:200]}", "it is measured", False)

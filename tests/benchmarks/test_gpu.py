@@ -5,6 +5,7 @@ from __future__ import annotations
 import ensurepip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -60,6 +61,16 @@ def test_what_there_is_no_time_for_has_a_row(rows: Callable[[], dict[str, list[s
 
     assert not run(Part(device="cpu", minutes=0.1 / 60.0), "part 1", [("this", lasts), ("that", lasts)])
     assert rows()["rehearsal on a CPU, that"][0] == "not measured: the time of the part was over"
+
+
+def test_a_measure_without_enough_pairs_has_a_row(rows: Callable[[], dict[str, list[str]]]) -> None:
+    from gpu.part import Part, run
+
+    def few(part: Part, seconds: float) -> None:
+        part.record_pairs("ratio of something", [(1.0, 1.0)], "1/s", at_least=0.98, low=0.95)
+
+    assert not run(Part(device="cuda:0", minutes=1.0), "part 1", [("this", few)])
+    assert rows()["GPU, this"][0] == "not measured: TimeoutError: fewer than 3 pairs in its share of the time"
 
 
 EQUAL = [(1.0 + number / 1000, 1.0) for number in range(10)]
@@ -205,3 +216,27 @@ def test_the_index_names_the_pieces_in_their_order(pieces: Path) -> None:
     index = json.loads((pieces / "pieces.json").read_text())
     assert [piece["name"] for piece in index] == sorted(path.name for path in pieces.glob("piece-*"))
     assert sum(piece["bytes"] for piece in index) == sum(path.stat().st_size for path in pieces.glob("piece-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.isaaclab
+def test_a_part_of_the_benchmarks_is_rehearsed_on_a_cpu(rows: Callable[[], dict[str, list[str]]]) -> None:
+    """The memory of one training of each task, since its time is over early."""
+    make = ["make", "bench-gpu", "DEVICE=cpu", "PART=6", "MINUTES=0.5", f"PYTHON={sys.executable}"]
+    assert subprocess.run(make, cwd=REPO, check=False).returncode in (0, 2)
+    measured = [cells[0] for name, cells in rows().items() if "memory of the processes" in name]
+    assert measured
+    assert all("GiB" in value for value in measured)
+    assert [name for name in rows() if name.startswith("rehearsal on a CPU, part 6 of the benchmarks")]
+
+
+@pytest.mark.slow
+@pytest.mark.isaaclab
+def test_a_part_of_the_tests_is_rehearsed_on_a_cpu(rows: Callable[[], dict[str, list[str]]]) -> None:
+    """The tests of the driver, of NCCL and the first ones of RSL-RL; the others do not begin in time."""
+    make = ["make", "test-gpu", "DEVICE=cpu", "PART=1", "MINUTES=0.4", f"PYTHON={sys.executable}"]
+    assert subprocess.run(make, cwd=REPO, check=False).returncode == 0
+    text = rows()["rehearsal on a CPU, part 1 of the tests (make test-gpu)"][0]
+    passed, not_run = (int(re.search(rf"(\d+) {what}", text)[1]) for what in ("passed", "not run"))
+    assert passed >= 2
+    assert 1 <= not_run <= 4
