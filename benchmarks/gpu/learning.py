@@ -74,7 +74,7 @@ def engines(task: str, part: Part, seconds: float) -> None:
                 yield rates[newton], rates[other]
                 number += 1
 
-        for pair in within(pairs(), ends_s):
+        for pair in within(part, pairs(), ends_s):
             found.append(pair)
             part.record_pairs(
                 f"{task}, {num_envs:,} envs, random actions: env steps/s, Newton / OvPhysX",

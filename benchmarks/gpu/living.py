@@ -102,7 +102,7 @@ def adoption(part: Part, seconds: float) -> None:
             yield rates[True], rates[False]
 
     found = []
-    for pair in within(pairs(), time.monotonic() + seconds):
+    for pair in within(part, pairs(), time.monotonic() + seconds):
         found.append(pair)
         part.record_pairs(
             f"rsl_rl, {STATE}, {num_envs:,} envs: steps/s of a training that a living simulator adopts / in a fresh "
@@ -142,7 +142,7 @@ def tiles(part: Part, seconds: float) -> None:
             yield many, one
 
     found = []
-    for pair in within(pairs(), time.monotonic() + seconds):
+    for pair in within(part, pairs(), time.monotonic() + seconds):
         found.append(pair)
         part.record_pairs(
             f"a TiledCamera of {num_envs} envs / a camera of one env, {SIZE[0]} x {SIZE[1]}: pictures/s",

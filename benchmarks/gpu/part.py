@@ -53,9 +53,19 @@ class Part:
         record(f"{'rehearsal on a CPU' if self.is_rehearsal else 'GPU'}, {what}", value, bound, holds)
 
     def record_pairs(
-        self, what: str, pairs: Sequence[tuple[float, float]], unit: str, *, at_least: float, low: float
+        self,
+        what: str,
+        pairs: Sequence[tuple[float, float]],
+        unit: str,
+        *,
+        at_least: float,
+        low: float,
+        proved: bool = True,
     ) -> None:
-        """Record the median ratio of pairs of rates, once there are a few. With fewer than ten, it does not hold."""
+        """Record the median ratio of pairs of rates, once there are a few.
+
+        It does not hold with fewer than ten pairs, or if it is not proved that what it compares has happened.
+        """
         if len(pairs) < FEWEST:
             return
         ratio, lower, upper = ratio_interval(pairs)
@@ -64,7 +74,7 @@ class Part:
             what,
             f"{ratio:.3f} ({lower:.3f} to {upper:.3f}), {len(pairs)} pairs; {first:,.2f} and {second:,.2f} {unit}",
             f"median >= {at_least:g}, low >= {low:g}, of {ENOUGH} pairs or more",
-            ratio >= at_least and lower >= low and len(pairs) >= ENOUGH,
+            ratio >= at_least and lower >= low and len(pairs) >= ENOUGH and proved,
         )
 
     def record_time(self, name: str) -> None:

@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -95,8 +96,7 @@ def prepare(folders: Sequence[Path], target: Path) -> None:
     install = [sys.executable, f"{pip}/pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
     install += ["--no-cache-dir", "--disable-pip-version-check", "--root-user-action", "ignore"]
     subprocess.run([*install, "--target", target / "packages", *wheels], check=True)
-    for wheel in wheels:
-        wheel.unlink()
+    shutil.rmtree(target / "wheels")
     command = target / "python"
     command.write_text(PYTHON.format(folder=target.resolve(), python=sys.executable))
     command.chmod(0o755)

@@ -12,7 +12,7 @@ from against_isaaclab import Case
 from turns import horizon_of, led_in, our_side, pairs, stock_side
 
 import rlnb
-from gpu.part import ENOUGH, Measure, Part
+from gpu.part import ENOUGH, FEWEST, Measure, Part
 
 CAMERA = "Isaac-Cartpole-Camera-Direct"
 HAND = "Isaac-Reorient-Cube-Shadow-Camera-Direct"
@@ -54,7 +54,7 @@ def beside_stock(part: Part, case: Case, seconds: float) -> None:
     with stock_side(case, "rsl_rl", folder, part.device) as stock, our_side(case, "rsl_rl", part.device) as (ours, _):
         led_in((ours, stock), ends_s)
         turn_s = max(part.size(TURN_S, 0.5), ITERATIONS * max(_iteration_s(side.marks()) for side in (ours, stock)))
-        for ours_rate, stock_rate in within(pairs(ours, stock, 1, turn_s), ends_s):
+        for ours_rate, stock_rate in within(part, pairs(ours, stock, 1, turn_s), ends_s):
             rates.append((ours_rate * per_iteration, stock_rate * per_iteration))
             part.record_pairs(
                 f"rsl_rl, {case.task}, {case.num_envs:,} envs, {horizon} steps per iteration: steps/s, rlnb / stock",
@@ -65,11 +65,12 @@ def beside_stock(part: Part, case: Case, seconds: float) -> None:
             )
 
 
-def within(found: Iterator[tuple[float, float]], ends_s: float) -> Iterator[tuple[float, float]]:
+def within(part: Part, found: Iterator[tuple[float, float]], ends_s: float) -> Iterator[tuple[float, float]]:
     """Yield pairs until the time is over, or until there are twice as many as a row needs."""
+    most = part.size(2 * ENOUGH, FEWEST)
     for number, pair in enumerate(found, 1):
         yield pair
-        if number >= 2 * ENOUGH or (time.monotonic() > ends_s and number >= 1):
+        if number >= most or time.monotonic() > ends_s:
             return
 
 

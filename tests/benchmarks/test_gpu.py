@@ -85,6 +85,8 @@ def test_a_row_of_pairs_holds_from_ten_on(rows: Callable[[], dict[str, list[str]
         assert rows().get("GPU, ratio", [None, None, None])[2] == held
     part.record_pairs("ratio", [(0.9 * one, other) for one, other in EQUAL], "1/s", at_least=0.98, low=0.95)
     assert rows()["GPU, ratio"][2] == "NO"
+    part.record_pairs("ratio", EQUAL, "1/s, 0 films", at_least=0.98, low=0.95, proved=False)
+    assert rows()["GPU, ratio"][2] == "NO"
 
 
 KILLED = """
