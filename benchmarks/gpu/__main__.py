@@ -41,6 +41,7 @@ def main() -> None:
         os.environ.setdefault("RLNB_RESULTS", str(Path(__file__).parents[2] / "outputs" / "rehearsal.md"))
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     os.environ["RLNB_QUEUE"] = str(base / "queue")
+    rlnb.options.root = base / "rlnb"
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.compare_physics = False
     name, measures = PARTS[arguments.part]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -16,6 +14,7 @@ from gpu.part import Measure, Part
 from gpu.steps import CAMERA
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.nvml import Gpus
+from rlnb.simulation import simulator
 
 CASES = (("Isaac-Cartpole-Direct", 4096, 16), ("Isaac-Ant-Direct", 4096, 16), (CAMERA, 512, 2))
 """Tasks, each with the number of envs to begin with, on a GPU and in a rehearsal."""
@@ -44,7 +43,8 @@ def measures() -> list[tuple[str, Measure]]:
 
 def _grow(task: str, full: int, small: int, part: Part, seconds: float) -> None:
     """Double the number of envs until it does not fit, and halve the step from there, for some seconds."""
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    rlnb.task_card(task)
+    simulator.shut_down()  # its memory would be counted
     ends_s = time.monotonic() + seconds
     num_envs = part.size(full, small)
     limit = num_envs * LARGEST_IN_REHEARSAL if part.is_rehearsal else 2**30

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import physx
 
 import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import within
+from rlnb.simulation import simulator
 
 TASK, SUCCESS, SEED = "Isaac-Cartpole-Direct", 0.95, 0
 FRAMES = 150 * 32 * 256
@@ -31,8 +30,9 @@ def measures() -> list[tuple[str, Measure]]:
 
 def time_to_success(part: Part, seconds: float) -> None:
     """Train until nearly all of the last hundred episodes have succeeded; the time counts from the call."""
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     num_envs = part.size(4096, 64)
+    rlnb.task_card(TASK)
+    simulator.shut_down()
     begin_s = time.time()
     run = rlnb.train(TASK, num_envs=num_envs, max_iterations=10_000, seed=SEED, device=part.device, warm=False)
     what = f"rsl_rl, {TASK}, {num_envs:,} envs: time from the call to a success rate of {SUCCESS:g} in training"

@@ -37,7 +37,6 @@ def measures() -> list[tuple[str, Measure]]:
 
 def second_training(part: Part, seconds: float) -> None:
     """Train twice in a kernel, and compare the times to the first iteration."""
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.preview(STATE, num_envs=2, device=part.device)
     time.sleep(part.size(20.0, 5.0))  # lets the simulator finish its background work
     first, second = (_first_iteration_s(part) for _ in range(2))
@@ -59,7 +58,6 @@ def _first_iteration_s(part: Part) -> float:
 def edits(part: Part, seconds: float) -> None:
     """Edit a cell and preview it, beside a fresh process of Isaac Lab."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.root = base / "rlnb"
     body, camera = edit_loop.CAMERA, "tiled_camera"
     edit_loop.edited("camera", body, 1, part.device)  # starts the simulator
     time.sleep(part.size(20.0, 5.0))
@@ -85,7 +83,6 @@ def adoption(part: Part, seconds: float) -> None:
 
     On a GPU, Newton replays a captured CUDA graph. A training that had lost it would step several times slower.
     """
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     num_envs, iterations = part.size(4096, 64), part.size(ITERATIONS, 5)
 
     def rate(*, warm: bool) -> float:
@@ -117,7 +114,6 @@ def adoption(part: Part, seconds: float) -> None:
 
 def two_ranks(part: Part, seconds: float) -> None:
     """Ask for two ranks on one GPU."""
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     try:
         run = rlnb.train(STATE, num_envs=64, max_iterations=1, nproc_per_node=2, device="cuda")
     except RlnbError as exc:
@@ -132,7 +128,6 @@ def two_ranks(part: Part, seconds: float) -> None:
 
 def tiles(part: Part, seconds: float) -> None:
     """Compare the pictures/s of one TiledCamera of many envs with those of a camera of one env."""
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     num_envs = part.size(64, 8)
 
     def pairs() -> Iterator[tuple[float, float]]:

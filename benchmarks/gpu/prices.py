@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from against_isaaclab import Case
@@ -19,6 +17,7 @@ from gpu.part import Measure, Part
 from gpu.steps import CAMERA, SHORT, within
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
+from rlnb.simulation import simulator
 
 STATE, LOOKED_AT = (
     Case("Isaac-Cartpole-Direct", 4096, 0),
@@ -65,9 +64,10 @@ def _name(what: str) -> str:
 
 
 def _measure(what: str, price: Price, part: Part, seconds: float) -> None:
-    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     ends_s = time.monotonic() + seconds
     case = replace(price.case, num_envs=part.size(price.case.num_envs, price.small))
+    rlnb.task_card(case.selected)
+    simulator.shut_down()
     both = rlnb.LocalLauncher(max_running=2)
     arguments = {**price.arguments, **part.size({}, price.small_arguments)}
     rates = []

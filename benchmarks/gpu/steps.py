@@ -11,8 +11,8 @@ from pathlib import Path
 from against_isaaclab import Case
 from turns import horizon_of, led_in, our_side, pairs, stock_side
 
-import rlnb
 from gpu.part import ENOUGH, FEWEST, Measure, Part
+from rlnb.simulation import simulator
 
 CAMERA = "Isaac-Cartpole-Camera-Direct"
 HAND = "Isaac-Reorient-Cube-Shadow-Camera-Direct"
@@ -46,9 +46,9 @@ def measures(cases: tuple[tuple[Case, int], ...]) -> list[tuple[str, Measure]]:
 def beside_stock(part: Part, case: Case, seconds: float) -> None:
     """Measure steps/s of a training beside those of ``isaaclab train``, for some seconds."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.root = folder / "rlnb"
     ends_s = time.monotonic() + seconds
     horizon = horizon_of(case, "rsl_rl")
+    simulator.shut_down()  # it has read the task's card
     per_iteration = case.num_envs * horizon
     rates = []
     with stock_side(case, "rsl_rl", folder, part.device) as stock, our_side(case, "rsl_rl", part.device) as (ours, _):
