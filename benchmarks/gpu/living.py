@@ -114,16 +114,16 @@ def adoption(part: Part, seconds: float) -> None:
 
 def two_ranks(part: Part, seconds: float) -> None:
     """Ask for two ranks on one GPU."""
+    what, bound = "two ranks that share one GPU", "refused with a fix, or they train"
     try:
         run = rlnb.train(STATE, num_envs=64, max_iterations=1, nproc_per_node=2, device="cuda")
     except RlnbError as exc:
-        part.record("two ranks that share one GPU", " ".join(str(exc).split()), "refused with a fix, or measured", True)
+        text = " ".join(str(exc).split())
+        part.record(what, text, bound, "fix: " in text)
         return
     run.wait(timeout_s=max(60.0, seconds))
-    ranks = run.started.devices if run.started else ()
-    part.record(
-        "two ranks that share one GPU", f"trained on {', '.join(ranks)}", "refused with a fix, or measured", True
-    )
+    devices = run.started.devices if run.started else ()
+    part.record(what, f"{run.state} on {', '.join(devices)}", bound, run.state == "completed" and len(devices) == 2)
 
 
 def tiles(part: Part, seconds: float) -> None:
