@@ -39,6 +39,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.device == "cpu":
         os.environ.setdefault("RLNB_RESULTS", str(Path(__file__).parents[2] / "outputs" / "rehearsal.md"))
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # two trainings with many threads each slow each other down
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     os.environ["RLNB_QUEUE"] = str(base / "queue")
     rlnb.options.root = base / "rlnb"
