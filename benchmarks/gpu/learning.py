@@ -40,7 +40,7 @@ def time_to_success(part: Part, seconds: float) -> None:
     try:
         while time.time() < begin_s + seconds and run.state not in rlnb.ENDED:
             time.sleep(0.5)
-            if (curve := run.metrics.get("success_rate")) is None:
+            if not (curve := run.metrics.get("success_rate")):  # it may have no point yet
                 continue
             times_s, all_frames = curve.wall_time_s, curve.frames
             best, frames = max([best, *curve.values]), all_frames[-1]
