@@ -11,14 +11,17 @@ takes the kernels from there.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rlnb.worker.assets.prebuilt import warp_cache
+
 SOURCES, BINARIES = (".cu", ".cpp"), (".cubin", ".ptx", ".o")
 """Suffixes of the files that Warp writes before and after it compiles a module."""
+WARP = "1.17"
+"""Version of Warp whose private parts :func:`compile_also` knows."""
 TASKS = (
     "Isaac-Cartpole-Direct",
     "Isaac-Ant-Direct",
@@ -26,13 +29,6 @@ TASKS = (
     "Isaac-Reorient-Cube-Shadow-Camera-Direct",
 )
 """Tasks of the tests and benchmarks on a GPU."""
-
-
-def cache() -> Path:
-    """Return the folder of Warp's kernels, without importing Warp."""
-    if chosen := os.environ.get("WARP_CACHE_PATH"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warp"
 
 
 def compiled_since(begin_s: float, folder: Path | None = None) -> tuple[int, float]:
@@ -46,7 +42,7 @@ def compiled_since(begin_s: float, folder: Path | None = None) -> tuple[int, flo
         begin_s: Seconds since the epoch.
         folder: Cache of Warp; None for this user's.
     """
-    took_s = list(_times_s(begin_s, folder or cache()))
+    took_s = list(_times_s(begin_s, folder or warp_cache()))
     return len(took_s), sum(took_s)
 
 
@@ -62,8 +58,8 @@ def _times_s(begin_s: float, folder: Path) -> Iterator[float]:
 def compile_also(arch: int, folder: Path) -> Callable[[], list[str]]:
     """Compile each module that Warp loads for a CPU from now on for a GPU as well.
 
-    Uses private parts of Warp, checked with 1.17. On a CPU, a launch loads a module with a block of one thread, so the
-    block of the GPU is taken from the call.
+    Uses private parts of Warp. On a CPU, a launch loads a module with a block of one thread, so the block of the GPU is
+    taken from the call.
 
     Args:
         arch: Architecture of the GPU, e.g. 90 for an H100 or H200.
@@ -73,6 +69,11 @@ def compile_also(arch: int, folder: Path) -> Callable[[], list[str]]:
         A function that compiles what was seen, and returns the modules that could not be compiled.
     """
     import warp
+
+    if not warp.config.version.startswith(f"{WARP}."):
+        raise SystemExit(
+            f"Kernels are compiled ahead with Warp {WARP} only, and this is {warp.config.version}. Omit ARCH."
+        )
     from warp._src import context
 
     seen: dict[tuple[int, int], tuple[Any, int]] = {}

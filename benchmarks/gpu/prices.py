@@ -14,15 +14,12 @@ from turns import Side, led_in, our_side, pairs
 
 import rlnb
 from gpu.part import Measure, Part
-from gpu.steps import CAMERA, SHORT, within
+from gpu.steps import CAMERAS, STATES, within
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 
-STATE, LOOKED_AT = (
-    Case("Isaac-Cartpole-Direct", 4096, 0),
-    Case(CAMERA, 512, 0, presets=("newton_renderer",), agent=SHORT),
-)
+STATE, LOOKED_AT = STATES[0][0], CAMERAS[0][0]
 SHARE = 0.02
 """Share of the training's time that a viewer asks for."""
 AT_LEAST, LOW = 0.97, 0.94

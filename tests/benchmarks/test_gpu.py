@@ -122,6 +122,7 @@ def test_rows_of_another_file_replace_those_of_the_same_name(
     record("two", "3", "any", True)
     subprocess.run([sys.executable, "-P", BENCHMARKS / "results.py", borrowed], check=True)
     assert {name: cells[0] for name, cells in rows().items()} == {"one": "1", "two": "2"}
+    assert (tmp_path / "rows.md").read_text().count("| two |") == 1
 
 
 def test_compilation_is_the_time_between_source_and_binary(tmp_path: Path) -> None:
@@ -235,10 +236,10 @@ def test_a_part_of_the_benchmarks_is_rehearsed_on_a_cpu(rows: Callable[[], dict[
 @pytest.mark.slow
 @pytest.mark.isaaclab
 def test_a_part_of_the_tests_is_rehearsed_on_a_cpu(rows: Callable[[], dict[str, list[str]]]) -> None:
-    """The tests of the driver, of NCCL and the first ones of RSL-RL; the others do not begin in time."""
-    make = ["make", "test-gpu", "DEVICE=cpu", "PART=1", "MINUTES=0.4", f"PYTHON={sys.executable}"]
+    """The first test of the driver; the others do not begin in time."""
+    make = ["make", "test-gpu", "DEVICE=cpu", "PART=1", "MINUTES=0.01", f"PYTHON={sys.executable}"]
     assert subprocess.run(make, cwd=REPO, check=False).returncode == 0
     text = rows()["rehearsal on a CPU, part 1 of the tests (make test-gpu)"][0]
     passed, not_run = (int(re.search(rf"(\d+) {what}", text)[1]) for what in ("passed", "not run"))
-    assert passed >= 2
-    assert 1 <= not_run <= 4
+    assert passed >= 1
+    assert not_run >= 4

@@ -104,17 +104,17 @@ def test_live_pictures_arrive_while_somebody_looks(folder: Path, device: str) ->
         until(lambda: run.state == "running" and run.progress[0] > 1, START_S)
         reader = FrameReader(RunDir(run.path))
         reader.want(Wanted(cameras=(), data_types=(), num_envs=4, size=(160, 120), share=SHARE))
-        frames = []
+        seen = 0
 
         def looked() -> bool:
+            nonlocal seen
             reader.still_looking()
-            frames.extend([frame] if (frame := reader.newest()) else [])
-            return len(frames) >= 2
+            seen += reader.newest() is not None
+            return seen >= 2
 
         until(looked, START_S)
     finally:
         run.cancel()
-    assert frames[-1] is not frames[0]
 
 
 def until(condition: Callable[[], object], timeout_s: float) -> None:
@@ -156,10 +156,14 @@ def test_previews_keep_no_memory_and_a_closed_simulator_none(folder: Path, devic
         part.record(what, f"{text}; not measured after its end", bound, False)
     growth = held[-1] - held[1]
     simulator.shut_down()
-    after = settled_gib() if device != "cpu" else 0.0
+    text += " GiB after each preview; after the simulator's end"
+    if device == "cpu":
+        part.record(what, f"{text} not counted on a CPU", bound, False)
+        return
+    after = settled_gib()
     holds = growth <= GROWTH_GIB and after - before <= LEFT_GIB
-    part.record(what, f"{text} GiB after each preview; after the simulator's end {after:.2f} GiB", bound, holds)
-    assert holds or device == "cpu"
+    part.record(what, f"{text} {after:.2f} GiB", bound, holds)
+    assert holds
 
 
 def test_a_training_on_a_full_gpu_survives_a_check(folder: Path, device: str) -> None:

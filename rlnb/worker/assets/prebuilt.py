@@ -30,7 +30,7 @@ def adopt() -> None:
     if not (folder := os.environ.get(VARIABLE)):
         return
     try:
-        for source, target in _missing(Path(folder, "warp"), _warp_cache()):
+        for source, target in _missing(Path(folder, "warp"), warp_cache()):
             _copy(source, target)
         for source, target in _missing(Path(folder, "rlnb"), packs.cache_folder()):
             _copy(source, target)
@@ -38,7 +38,7 @@ def adopt() -> None:
         logger.warning("The files of %s=%s were not copied: %s", VARIABLE, folder, exc)
 
 
-def _warp_cache() -> Path:
+def warp_cache() -> Path:
     """Return the folder of Warp's kernels, which Warp itself decides only when it is imported."""
     if cache := os.environ.get("WARP_CACHE_PATH"):
         return Path(cache)
