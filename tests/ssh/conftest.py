@@ -18,9 +18,13 @@ def far() -> Iterator[Any]:
         yield machine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slurm() -> Iterator[Any]:
-    """Provide a Slurm of two nodes, whose commands the account may use."""
+    """Provide a Slurm of two nodes, whose commands the account may use; later tests of this process have their own."""
     rig = module_of("slurm", "Slurm")
-    with running(rig.Slurm(Path(f"/tmp/rlnb-slurm-ssh-{os.getpid()}"), 2, port=17900)) as cluster:
-        yield cluster
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", "")  # its value afterwards is again that of another Slurm
+        folder = Path(f"/tmp/rlnb-slurm-ssh-{os.getpid()}")
+        with running(rig.Slurm(folder, 2, port=17900 + 10 * number)) as cluster:
+            yield cluster
