@@ -97,7 +97,9 @@ class Side:
 
 
 @contextlib.contextmanager
-def stock_side(case: Case, library: str, folder: Path, device: str) -> Iterator[Side]:
+def stock_side(
+    case: Case, library: str, folder: Path, device: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Side]:
     """Start ``isaaclab train``, and record the times at which its output reports an iteration."""
     pattern, per_iteration = PRINTED[library]
     process = subprocess.Popen(
@@ -105,7 +107,7 @@ def stock_side(case: Case, library: str, folder: Path, device: str) -> Iterator[
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
     output = process.stdout.fileno()

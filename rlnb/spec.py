@@ -103,7 +103,7 @@ class Resources:
     nproc_per_node: int = 1
     """Worker processes (ranks) on each machine."""
     threads: int | None = None
-    """CPU threads of each rank (``OMP_NUM_THREADS``); None leaves the number to torch and torchrun."""
+    """CPU threads of each rank (``OMP_NUM_THREADS``); None gives each its share of the cores that the job may use."""
 
     @property
     def world_size(self) -> int:
@@ -275,6 +275,10 @@ class Started:
     """Role of each rank; empty if all ranks do the same."""
     threads: int = 0
     """Threads of rank 0's torch, which decide the order of its sums on a CPU; 0 if unknown, or without torch."""
+    threads_why: str = ""
+    """Why rank 0 has so many threads, e.g. ``"a quota of 1 core"``; empty if an older rlnb trained."""
+    cores: float = 0.0
+    """CPU cores that rank 0's node lets the job use; 0 if an older rlnb trained."""
 
     @property
     def losses(self) -> Mapping[str, str]:

@@ -16,6 +16,8 @@ from rlnb.diagnosis.curves import Curve
 
 LEAST = 30
 """Points of a curve before a rule judges it."""
+RECENT = 12
+"""Samples of a node's load that cover a minute."""
 LONG = 150
 """Points before a rule judges the course of a whole training: whether the reward rises, and what it consists of."""
 FLAT = "reward does not rise"
@@ -42,6 +44,8 @@ class Symptom:
 
 DROPPED = "contacts are dropped"
 """Name of the symptom that the physics solver's own record shows, not a curve."""
+BUSY = "the machine is busy"
+"""Name of the symptom that the load on a node shows."""
 NAMES = (
     DROPPED,
     "values that are not finite",
@@ -57,6 +61,7 @@ NAMES = (
     "value loss grows",
     "one term carries the reward",
     "throughput fell",
+    BUSY,
     "memory grows",
 )
 """Names of all symptoms."""
@@ -320,6 +325,26 @@ def _throughput(curves: Curves) -> Iterator[Symptom]:
             )
 
 
+def _busy(curves: Curves) -> Iterator[Symptom]:
+    import numpy as np
+
+    for name in curves:
+        used = name.replace("/waited_cores", "/cpu_cores")
+        if not name.startswith("system/") or used == name or used not in curves:
+            continue
+        for waited in _judged(curves, name, RECENT):
+            lost, got = (float(np.median(curve.values[-RECENT:])) for curve in (waited, curves[used]))
+            if lost > max(0.25, 0.2 * (got + lost)):
+                yield Symptom(
+                    name=BUSY,
+                    metric=name,
+                    what=f"In the last minute, the training had {got:.1f} of the {got + lost:.1f} cores that it could "
+                    f"have used on {name.split('/')[1]}.",
+                    fix="End other processes there. If there are none, the training has too many ranks or threads for "
+                    "its cores: use fewer ranks, or set OMP_NUM_THREADS=1.",
+                )
+
+
 def _memory(curves: Curves) -> Iterator[Symptom]:
     for name in curves:
         if name.startswith("system/") and name.endswith("/memory_gib"):
@@ -349,5 +374,6 @@ RULES: tuple[Callable[[Curves], Iterator[Symptom]], ...] = (
     _value_loss,
     _one_term,
     _throughput,
+    _busy,
     _memory,
 )

@@ -15,6 +15,8 @@ from pathlib import Path
 from rlnb.display.browser import find_browser
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.notebook_host import check_hosted
+from rlnb.machine import cgroups, cores, threads
+from rlnb.machine.cores import Cores
 from rlnb.settings import options
 from rlnb.storage import sharing
 from rlnb.storage.installation import install_line
@@ -42,33 +44,33 @@ def check_machine() -> list[Finding]:
     """Check the CPUs and the memory that this process may use."""
     import psutil
 
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cpus = min(affinity, cpu_quota(_cgroup("cpu.max")) or affinity)
     memory = psutil.virtual_memory()
-    limit = _cgroup("memory.max")
-    total = min(memory.total, int(limit)) if limit.isdigit() else memory.total
-    return [check_cpus(cpus, platform.machine()), check_memory(total / 2**30, min(memory.available, total) / 2**30)]
+    total = min(memory.total, cgroups.memory_bytes() or memory.total)
+    # A measurement of 0.3 s; the first one of a process would cover no time.
+    busy = psutil.cpu_percent(0.3) / 100 * (psutil.cpu_count() or 1)
+    return [
+        check_cpus(cores.available(), busy, platform.machine()),
+        check_memory(total / 2**30, min(memory.available, total) / 2**30),
+    ]
 
 
-def _cgroup(name: str) -> str:
-    try:
-        return (Path("/sys/fs/cgroup") / name).read_text().strip()
-    except OSError:
-        return ""
+def check_cpus(usable: Cores, busy: float, machine: str) -> Finding:
+    """Check the number of CPUs, and whether others leave some of them to a training.
 
-
-def cpu_quota(text: str) -> float | None:
-    """Return the number of CPUs in a cgroup v2 ``cpu.max`` file such as ``"200000 100000"``; None without a limit."""
-    quota, _, period = text.partition(" ")
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
-
-
-def check_cpus(cpus: float, machine: str) -> Finding:
-    """Check the number of CPUs."""
-    text = f"{cpus:g} ({machine})"
-    return (
-        ok("CPUs", text) if cpus >= 2 else warning("CPUs", text, "Use at least two CPUs. A training alone takes one.")
-    )
+    Args:
+        usable: The cores that this process may use.
+        busy: Cores of the whole machine that are in use.
+        machine: Kind of the processor.
+    """
+    chosen = os.environ.get(threads.NUMBER)
+    number = f"{threads.NUMBER}={chosen}" if chosen else f"{usable.each(1)} threads for a training"
+    text = f"{usable.number:g} ({machine}; {usable.why}; {number})"
+    if usable.number < 2:
+        return warning("CPUs", text, "Use at least two CPUs. A training alone takes one.")
+    if (os.cpu_count() or 1) - busy < 1:
+        fix = f"Other processes use {busy:.1f} cores. A training on the CPU is slow until they end."
+        return warning("CPUs", text, fix)
+    return ok("CPUs", text)
 
 
 def check_memory(total_gib: float, free_gib: float) -> Finding:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb import plugins
+from rlnb.machine import threads
 from rlnb.records.layout import RunDir
 from rlnb.settings import options
 from rlnb.spec import Command, JobKind, Manifest, Resources
@@ -17,6 +18,8 @@ WORKER = "rlnb.worker"
 """Module that the worker's Python runs."""
 TORCHRUN = "torch.distributed.run"
 """Module that starts the ranks of one node."""
+RANKS = "--nproc_per_node="
+"""Argument of torchrun with the number of ranks of one node."""
 NODE = "rlnb.node"
 """Module of the node agent."""
 SAFE_PATH, BY_RLNB = "PYTHONSAFEPATH", "rlnb"
@@ -46,13 +49,11 @@ def worker_command(
     max_running: int | None = 1,
     walltime_s: float | None = None,
     gpu_per_slot: bool = False,
-    threads: int | None = None,
 ) -> Command:
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
     Only a training waits in the machine's queue, and only with ``max_running``; an evaluation or an export of a
-    finished run starts at once. ``threads`` applies to a single process whose manifest sets none; torchrun gives each
-    of several ranks one thread.
+    finished run starts at once.
     """
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
@@ -61,10 +62,9 @@ def worker_command(
     # A script's Python may be too old for -P. Its working folder is the run's own, and it needs the folder beside it.
     safe = () if manifest.script else ("-P",)
     argv = (*python, *safe, *worker) if alone else (*python, *safe, *torchrun(ranks), *worker)
-    threads = ranks.threads or (threads if kind == "train" and alone else None)
     return Command(
         argv=argv,
-        env={**own_env(), **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
+        env={**own_env(), **({threads.NUMBER: str(ranks.threads)} if ranks.threads else {})},
         # A script writes to its working directory, so that is the run's logs folder.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
@@ -107,4 +107,10 @@ def torchrun(ranks: Resources) -> tuple[str, ...]:
     ``PET_MASTER_ADDR``, ``PET_MASTER_PORT``). torchrun's ``--standalone`` is not used: it unpickles what any user of
     the machine may write into its store.
     """
-    return ("-m", TORCHRUN, f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
+    return ("-m", TORCHRUN, f"{RANKS}{ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
+
+
+def ranks_of(argv: Sequence[str]) -> int:
+    """Return the number of ranks that a command starts on each node, 1 without torchrun."""
+    counts = (word.removeprefix(RANKS) for word in argv if word.startswith(RANKS)) if TORCHRUN in argv else ()
+    return next((int(count) for count in counts if count.isdecimal()), 1)

@@ -37,17 +37,6 @@ class LocalLauncher(HostedLauncher):
         self.settings: Mapping[str, Json] = {"max_running": self.max_running, "walltime_s": walltime_s}
         """Arguments that recreate this launcher."""
 
-    @property
-    def threads(self) -> int | None:
-        """Threads of each training (OMP_NUM_THREADS) if several may run at once; None leaves the number to torch.
-
-        By default torch uses all cores, and its threads spin while they wait. On two cores, two such trainings each
-        ran at one fourteenth of the speed.
-        """
-        if self.max_running == 1 or "OMP_NUM_THREADS" in os.environ:
-            return None
-        return max(1, len(os.sched_getaffinity(0)) // self.max_running)
-
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return a problem for each part of the run that this machine does not have."""
         problems = []

@@ -33,7 +33,7 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
     with entries.open_to_add(log) as output:
         return subprocess.Popen(
             command.argv,
-            env=environment(command.argv, command.env),
+            env=environment(command.argv, command.env, at_once=command.max_running if command.queued else 1),
             cwd=command.cwd,
             stdin=subprocess.PIPE if runs_worker(command.argv) else subprocess.DEVNULL,
             stdout=output,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from rlnb.launch.command import BY_RLNB, SAFE_PATH, runs_rlnb, runs_worker
+from rlnb.launch.command import BY_RLNB, SAFE_PATH, ranks_of, runs_rlnb, runs_worker
+from rlnb.machine import threads
 from rlnb.storage import temporary
 
 PLACE = frozenset(
@@ -29,15 +30,17 @@ SESSION = frozenset({"LIVESTREAM", "XR", "HEADLESS"})
 """Variables of a user's session with Isaac Sim. Two workers that stream would both need port 49100."""
 
 
-def environment(argv: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+def environment(argv: Sequence[str], variables: Mapping[str, str], *, at_once: int = 1) -> dict[str, str]:
     """Return the environment of a process.
 
     Args:
         argv: Command of the process. A user's script keeps the variables of ``SESSION``, which it may read itself.
         variables: Variables of the command, which take precedence.
+        at_once: Jobs that may run on this machine at the same time.
     """
     foreign = PLACE | SESSION if runs_worker(argv) else PLACE
     kept = {name: value for name, value in os.environ.items() if name not in foreign}
     if runs_rlnb(argv) and not kept.get(SAFE_PATH):
         kept[SAFE_PATH] = BY_RLNB
-    return {**kept, **temporary.variables(), **variables}
+    merged = {**kept, **temporary.variables(), **variables}
+    return {**merged, **threads.variables(merged, ranks=ranks_of(argv), at_once=at_once)}

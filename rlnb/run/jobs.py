@@ -20,6 +20,7 @@ from rlnb.hooks.calls import require
 from rlnb.launch.command import own_env, runs_one_worker, worker_command
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.machine import threads
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
@@ -224,6 +225,7 @@ class NewJob:
             and not command.gpu_per_slot
             and not self.manifest.deterministic  # Warp's modules keep the setting from the time of their import
             and command.env.items() <= own_env().items()
+            and (command.max_running == 1 or threads.NUMBER in os.environ)  # else it has more than its share of threads
         )
         return {JOB: self.job, COMMAND: self.command}
 
@@ -272,7 +274,6 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         and gpus > 1
         and manifest.resources.device in ("auto", "cuda")
         and max(plugins.gpu_ranks(manifest), launcher.max_running or 1) <= gpus,
-        threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
     )
 
 

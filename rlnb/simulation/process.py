@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeVar
 from rlnb.display.status import say
 from rlnb.errors import WorkerError
 from rlnb.launch.hosted import handle_of
+from rlnb.machine import threads
 from rlnb.records.alerts import WEBHOOK
 from rlnb.records.layout import JobDir
 from rlnb.simulation.condition import Condition
@@ -76,6 +77,8 @@ class SimulatorProcess:
     ) -> None:
         self.python, self.asset_root, self.log, self.job = python, asset_root, log, job
         self._ids = itertools.count()
+        self.threads = threads.of_user()
+        """The user's variables of threads, with which the worker has started."""
         self.answered = 0
         """Number of requests that the worker has answered."""
         self.used_s = time.monotonic()

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import logging
 import math
-import os
 import tempfile
 import threading
 import time
@@ -24,6 +23,8 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders
+from rlnb.machine import threads
+from rlnb.machine.cores import available
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation import far
@@ -176,12 +177,13 @@ def start_process(
 
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
-    """Return the living simulator if it has these settings and is idle, else None."""
+    """Return the living simulator if it has these settings and the user's number of threads, and is idle, else None."""
     with _starting:
         _wait_for_one_that_comes_back(python, asset_root)
         if _current is not None:
             _current.settle()
-        fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
+        settings = python, asset_root, threads.of_user()
+        fits = _current and (_current.python, _current.asset_root, _current.threads) == settings
         if not (_current and fits and _current.alive and not _current.busy):
             return None
         _current.used_s = time.monotonic()
@@ -245,7 +247,7 @@ def _start_spare(lent: SimulatorProcess, job: JobDir, task: Task) -> None:
     with _starting:
         if _lent.get(lent) != job or (_current is not None and _current.alive) or _a_gpu_trains():
             return
-        if len(os.sched_getaffinity(0)) < SPARE_CORES:
+        if available().each(1) < SPARE_CORES:
             logger.info("No spare simulator starts, since this machine has fewer than %d cores.", SPARE_CORES)
             return
         if psutil.virtual_memory().available < SPARE_BYTES:

@@ -8,7 +8,6 @@ import hashlib
 import itertools
 import json
 import logging
-import os
 import socket
 import statistics
 import tempfile
@@ -20,6 +19,7 @@ from rlnb import plugins
 from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
 from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.machine.cores import available
 from rlnb.registration.library import Library
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
@@ -85,7 +85,7 @@ def resources(
     record = files.read_json(remembered) or {}
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
     if not rates:
-        shares = candidates(len(os.sched_getaffinity(0)), can_share)
+        shares = candidates(available().each(1), can_share)
         rates = _measure(manifest, shares, inputs, trust)
         files.make_folder(remembered.parent)
         files.write_once(remembered, rates)
@@ -128,7 +128,7 @@ def choose(rates: Mapping[str, float]) -> tuple[int, int]:
 
 def _path(root: Root, manifest: Manifest) -> Path:
     parts = {
-        "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
+        "machine": [socket.gethostname(), available().each(1)],
         "task": dataclasses.replace(manifest.task, source=None),
         "library": [manifest.library, manifest.agent_name, manifest.agent],
         "device": [manifest.resources.device, manifest.deterministic],

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
+from rlnb.machine.cores import available
 from rlnb.settings import Root, options
 from rlnb.simulation import simulator
 from rlnb.spec import Manifest
@@ -74,7 +74,7 @@ def _measure(manifest: Manifest, names: tuple[str, ...]) -> Mapping[str, float]:
 
 def _path(root: Root, manifest: Manifest, card: TaskCard | None) -> Path:
     parts = {
-        "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
+        "machine": [socket.gethostname(), available().each(1)],
         "task": dataclasses.replace(manifest.task, source=None),
         "device": manifest.resources.device,
         "python": manifest.python,

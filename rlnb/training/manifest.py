@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, Problem, RlnbError
 from rlnb.hooks.registry import package_versions
+from rlnb.machine.threads import NUMBER
 from rlnb.records import weights
 from rlnb.records.find import run_of
 from rlnb.run.find import get_run
@@ -89,6 +91,8 @@ def make_manifest(
             device=str(request.device),
             nodes=launcher.nodes,
             nproc_per_node=1 if auto else _ranks(request, launcher),
+            # Their number decides the order of sums, and the next machine may have other cores.
+            threads=1 if request.deterministic is True and not os.environ.get(NUMBER) else None,
         ),
         keep=request.keep,
         film_every=request.film_every,

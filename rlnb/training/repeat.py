@@ -14,6 +14,8 @@ from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.launch.local import LocalLauncher
+from rlnb.machine import threads
+from rlnb.machine.cores import available
 from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
 from rlnb.records.options import TrainOptions, options_of
@@ -308,9 +310,8 @@ def linked(manifest: Manifest, like: Run, runs: Path) -> Manifest:
 
 def _usual_threads() -> int:
     """Return the number of threads that torch probably takes in a process which this one starts."""
-    number = os.environ.get("OMP_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(number) if number.isdecimal() else cores
+    number = os.environ.get(threads.NUMBER, "")
+    return int(number) if number.isdecimal() else available().each(1)
 
 
 def say_versions(like: Run, manifest: Manifest, card: TaskCard | None) -> None:

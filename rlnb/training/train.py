@@ -38,8 +38,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         seed: Seed of env and policy. The seed in the agent config is not used.
         deterministic: Whether the same seed gives the same numbers on a GPU too. It is the ``--deterministic`` of Isaac
             Lab, for physics, rendering and torch. Without it, training runs on a GPU differ between processes; on a CPU
-            they are equal anyway. It costs speed and memory, and the run always gets a process of its own. Solvers,
-            sensors and operators of torch that cannot be deterministic end the run with an error.
+            with the same number of threads they are equal anyway. It costs speed and memory: each rank has one thread,
+            unless OMP_NUM_THREADS is set, and the run always gets a process of its own. Solvers, sensors and operators
+            of torch that cannot be deterministic end the run with an error.
         num_envs: Environments in total, over all ranks; None keeps the task's own number.
         agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, the path of a YAML
             file, or the name of one of the task's agent configs (``"rsl_rl_with_symmetry_cfg_entry_point"``), which

@@ -31,6 +31,8 @@ HEALTHY: dict[str, np.ndarray] = {
     "Episode_Reward/alive": noisy(2.0 * (1.0 - np.exp(-5.0 * T))).clip(0.0),
     "Episode_Reward/track": noisy(0.6 * (1.0 - np.exp(-5.0 * T))).clip(0.0),
     "Episode_Reward/effort": -noisy(0.1 * T),
+    "system/node0/cpu_cores": noisy(np.full(COUNT, 1.6)),
+    "system/node0/waited_cores": 0.05 + 0.1 * RANDOM.random(COUNT),
     "system/node0/memory_gib": noisy(2.5 + 0.1 * T, 0.3),
 }
 
@@ -61,6 +63,7 @@ PATHOLOGIES: dict[str, dict[str, np.ndarray | None]] = {
     "value loss grows": {"value_loss": np.exp(9.0 * (T - 0.5)), "reward": noisy(100.0 - 20.0 * T)},
     "one term carries the reward": {"Episode_Reward__track": np.full(COUNT, 1e-3)},
     "throughput fell": {"fps": np.where(T > 0.6, 9000.0, 20000.0)},
+    "the machine is busy": {"system__node0__cpu_cores": 1.1 + 0.1 * T, "system__node0__waited_cores": 0.6 + 0.3 * T},
     "memory grows": {"system__node0__memory_gib": 2.0 + 3.0 * T},
 }
 
@@ -118,6 +121,9 @@ def test_every_rule_has_a_pathology() -> None:
         {"learning_rate": 1e-3 * (1.0 - 0.95 * T)},  # a linear schedule
         {"system__node0__memory_gib": np.where(T > 0.5, 3.0, 2.0)},  # a second env, such as that of a film
         {"action_std": np.where(T < 0.2, 1.0, 5.0)},  # it grew once
+        {"system__node0__waited_cores": np.where(T > 0.8, 0.1, 0.9)},  # the other process has ended
+        {"system__node0__waited_cores": np.where(np.arange(COUNT) % 3 == 0, 1.0, 0.05)},  # bursts, such as a report
+        {"system__node0__cpu_cores": np.full(COUNT, 60.0), "system__node0__waited_cores": np.full(COUNT, 1.0)},
         {
             "value_loss": np.where(T > 0.65, 50.0, 1.0),
             "reward": noisy(100.0 - 20.0 * T)[:100],

@@ -8,19 +8,27 @@ from pathlib import Path
 import pytest
 
 from rlnb.doctor import machine
-
-
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("max 100000", None), ("200000 100000", 2.0), ("50000 100000", 0.5), ("", None)]
-)
-def test_a_container_s_share_of_the_cpus_is_read(text: str, cpus: float | None) -> None:
-    assert machine.cpu_quota(text) == cpus
+from rlnb.machine.cores import Cores
 
 
 def test_little_memory_one_cpu_and_a_small_disk_are_warnings() -> None:
     assert [machine.check_memory(8, free).level for free in (1.0, 6.0)] == ["warning", "ok"]
-    assert [machine.check_cpus(count, "x86_64").level for count in (0.5, 1, 2)] == ["warning", "warning", "ok"]
     assert [machine.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
+
+
+def test_the_cores_and_the_threads_of_a_training_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+
+    def found(number: float, busy: float = 0.0) -> tuple[str, str]:
+        finding = machine.check_cpus(Cores(number, "NCPUS=3"), busy, "x86_64")
+        return finding.level, finding.text
+
+    assert found(3.0) == ("ok", "3 (x86_64; NCPUS=3; 3 threads for a training)")
+    assert [found(number)[0] for number in (0.5, 1.5, 2)] == ["warning", "warning", "ok"]
+    assert [found(3, busy)[0] for busy in (2.5, 3.5)] == ["ok", "warning"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert found(3)[1] == "3 (x86_64; NCPUS=3; OMP_NUM_THREADS=1)"
 
 
 def test_a_slurm_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

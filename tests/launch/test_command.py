@@ -10,7 +10,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
-from rlnb.launch.command import interpreter, runs_worker, worker_command
+from rlnb.launch.command import interpreter, ranks_of, runs_worker, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
 PATHS = (str(RUN), str(JOB))
@@ -80,15 +80,14 @@ def test_the_limits_of_the_launcher_are_in_the_command() -> None:
     assert quoted.shell().startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
 
 
-def test_the_launchers_threads_apply_to_one_process_without_its_own() -> None:
-    def threads(kind: str = "train", **resources: int) -> str | None:
-        request = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
-        return worker_command(request, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
+def test_the_ranks_of_a_node_are_read_from_its_command() -> None:
+    def ranks(resources: rlnb.Resources, kind: str = "train") -> int:
+        request = dataclasses.replace(manifest(), resources=resources)
+        return ranks_of(worker_command(request, kind, RUN, JOB).argv)  # type: ignore[arg-type]
 
-    assert threads() == "4"
-    assert threads(threads=1) == "1"
-    assert threads(nproc_per_node=2) is None, "torchrun gives each rank one"
-    assert threads("evaluate") is None
+    assert (ranks(rlnb.Resources()), ranks(TWO_BY_TWO), ranks(rlnb.Resources(nproc_per_node=4))) == (1, 2, 4)
+    assert ranks(TWO_BY_TWO, "evaluate") == 1
+    assert ranks_of(("python", "train.py", "--nproc_per_node=8")) == 1, "a script's own argument"
 
 
 TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)

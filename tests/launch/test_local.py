@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -40,16 +39,6 @@ def test_its_settings_recreate_the_launcher() -> None:
     launcher = rlnb.LocalLauncher(max_running=2, walltime_s=0.5)
     assert rlnb.LocalLauncher(**launcher.settings).settings == {"max_running": 2, "walltime_s": 0.5}
     assert rlnb.LocalLauncher().max_running >= 1
-
-
-def test_concurrent_trainings_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-    assert rlnb.LocalLauncher(max_running=1).threads is None
-    assert rlnb.LocalLauncher(max_running=4).threads == 4
-    assert rlnb.LocalLauncher(max_running=32).threads == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert rlnb.LocalLauncher(max_running=4).threads is None, "OMP_NUM_THREADS takes precedence"
 
 
 Machine = Callable[..., None]

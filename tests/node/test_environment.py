@@ -69,6 +69,20 @@ def test_only_rlnbs_own_modules_do_not_search_the_working_folder(monkeypatch: py
     assert environment(worker, {})["PYTHONSAFEPATH"] == environment(script, {})["PYTHONSAFEPATH"] == "1"
 
 
+def test_each_process_gets_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    worker = ("-m", "rlnb.worker", "train", "/run", "/job")
+    ranks = ("python", "-m", "torch.distributed.run", "--nproc_per_node=3", "--nnodes=1", *worker)
+    one = ("python", *worker)
+    monkeypatch.setattr("rlnb.machine.cgroups.cpus", lambda: None)
+    assert environment(ranks, {})["OMP_NUM_THREADS"] == "4", "torchrun would give each rank one"
+    assert environment(one, {}, at_once=2)["OMP_NUM_THREADS"] == "6"
+    assert environment(ranks, {"OMP_NUM_THREADS": "5"})["OMP_NUM_THREADS"] == "5", "the run's own number"
+    assert "OMP_NUM_THREADS" not in environment(("python", "train.py"), {}), "OpenMP takes all cores by itself"
+    assert environment(("python", "train.py"), {})["GOMP_SPINCOUNT"] == "1000"
+
+
 def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:
     variables = environment(("python", "train.py"), {})
     assert (PLACE | SESSION) & variables.keys() == SESSION

@@ -37,7 +37,8 @@ def test_busy_cores_and_memory_of_descendants_are_sampled(busy_rank, tmp_path, m
     measured.tick()
     measured.close()
     values = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
-    assert set(values) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
+    names = ("cpu_cores", "waited_cores", "memory_gib", "rank1_memory_gib")
+    assert set(values) == {f"system/node2/{name}" for name in names}
     assert 0.05 < values["system/node2/cpu_cores"] < 1.5
     assert 0.001 < values["system/node2/rank1_memory_gib"] < 0.1
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import rlnb
 from rlnb import options
 from rlnb.launch.slots import queue_folder
+from rlnb.machine.cores import available
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -195,9 +197,13 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
 
 def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    launcher = rlnb.LocalLauncher(max_running=2)
-    assert f"OMP_NUM_THREADS={launcher.threads} " in echo(launcher=launcher).wait(WAIT_S).command
-    assert "OMP_NUM_THREADS" not in echo().wait(WAIT_S).command, "one training leaves the threads to torch"
+    run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(max_running=2))
+    until(lambda: run.state == "running")
+    processes = [process.info for process in psutil.process_iter(["cmdline", "environ"])]
+    (environ,) = (info["environ"] for info in processes if {"rlnb.worker", str(run.path)} <= {*(info["cmdline"] or ())})
+    run.cancel()
+    assert environ["OMP_NUM_THREADS"] == str(available().each(2))
+    assert environ["RLNB_THREADS"].endswith(" for 2 trainings at once")
 
 
 def test_a_walltime_ends_a_run_with_outcome_timeout(root: Path) -> None:

@@ -75,6 +75,7 @@ def test_actions_are_squashed_and_clipped_as_those_of_the_env_in_training(
 
 def test_only_rank_0_sets_the_learning_rate(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 64)
     first, second, alone = params(), params(), params()
     backend._set_up_rank(first, context(world_size=2))
     backend._set_up_rank(second, context(world_size=2, rank=1, seed=8, max_iterations=5))
@@ -84,6 +85,18 @@ def test_only_rank_0_sets_the_learning_rate(backend: ModuleType, monkeypatch: py
     assert (first["seed"], second["seed"]) == (7, 8)
     assert first["torch_threads"] == second["torch_threads"] == 0
     assert "torch_threads" not in alone
+
+
+def test_a_training_that_is_bound_to_fewer_cores_has_fewer_threads(
+    backend: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    alone, own = params(), params(torch_threads=3)
+    backend._set_up_rank(alone, context())
+    backend._set_up_rank(own, context())
+    assert (alone["torch_threads"], own["torch_threads"]) == (2, 3)
 
 
 def test_an_unknown_algorithm_is_refused_with_the_known_names(backend: ModuleType) -> None:

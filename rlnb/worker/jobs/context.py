@@ -17,6 +17,7 @@ from rlnb import plugins
 from rlnb.contracts.libraries import Policy
 from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.hooks.calls import observe
+from rlnb.machine import cores, threads
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.spec import Json, Manifest, Started
@@ -184,6 +185,7 @@ class Context:
         self.origin.check(first_iteration)
         _refuse_empty_iterations(horizon, frames_per_step, num_envs, self._library.name)
         self._check_frames(horizon, num_envs, max_iterations)
+        number = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 0
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
             devices=self.devices or self._devices(),
@@ -205,7 +207,9 @@ class Context:
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
             roles=tuple(role.name for role in self.roles),
-            threads=sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 0,
+            threads=number,
+            threads_why=threads.reason(number) if number else "",
+            cores=cores.available().number,
         )
         files.write_once(self._job.started, started)
         observe("rlnb_run_started", run_dir=self._run.path, manifest=self._manifest)

@@ -203,8 +203,11 @@ def _set_up_rank(params: Params, ctx: TrainContext) -> None:
     params["seed"] = ctx.seed
     if ctx.max_iterations is not None:
         params["config"]["max_epochs"] = ctx.max_iterations
+    number = torch.get_num_threads()
     if ctx.world_size > 1 or "OMP_NUM_THREADS" in os.environ:
         params.setdefault("torch_threads", 0)  # keep this rank's share of cores; RL-Games takes up to four
+    elif number < min(4, os.cpu_count() or 1):
+        params.setdefault("torch_threads", number)  # bound to fewer cores; RL-Games counts those of the machine
     if ctx.rank != 0:
         # Rank 0 sets the learning rate of all ranks.
         params["config"].update({"print_stats": False, "lr_schedule": None})

@@ -1,0 +1,356 @@
+"""Measures trainings on the CPU beside other work: stock ``isaaclab train``, rlnb, and rlnb of another checkout.
+
+    git worktree add /path/to/other 4e8e2ae1
+    python benchmarks/busy.py beside --case 0 --other /path/to/other --name 4e8e2ae1
+    python benchmarks/busy.py settings --case 0    # stock with each number of threads, and each way of waiting
+    python benchmarks/busy.py living               # beside two busy processes and a living simulator at work
+    python benchmarks/busy.py two                  # two trainings at once
+    python benchmarks/busy.py quota                # a quota of one core; needs root
+
+All sides are started first and take turns (``turns.py``), each of them in each state of the machine in every round. A
+ratio is that of two turns of the same round. A busy process is an endless loop of Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from against_isaaclab import Case, asset_root
+from not_worse import environment as environment_of
+from results import ratio_interval, record
+from turns import ENDLESS, Side, horizon_of, led_in, our_side, stock_side, tree
+
+import rlnb
+
+CARTPOLE = "Isaac-Cartpole-Direct"
+CASES = (
+    (Case(CARTPOLE, 512, 0), "rsl_rl"),
+    (Case(CARTPOLE, 64, 0), "rsl_rl"),
+    (Case(CARTPOLE, 4096, 0), "rsl_rl"),
+    (Case("Isaac-Ant-Direct", 512, 0), "rsl_rl"),
+    (Case("Isaac-Cartpole-Camera-Direct", 32, 0), "rsl_rl"),
+    (Case(CARTPOLE, 512, 0), "skrl"),
+    (Case(CARTPOLE, 512, 0), "rl_games"),
+)
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "stock": {},
+    "one thread": {"OMP_NUM_THREADS": "1"},
+    "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
+    "100 spins": {"GOMP_SPINCOUNT": "100"},
+    "1,000 spins": {"GOMP_SPINCOUNT": "1000"},
+    "10,000 spins": {"GOMP_SPINCOUNT": "10000"},
+}
+"""Variables of stock's trainings."""
+GROUP = Path("/sys/fs/cgroup/cpu/rlnb-busy")
+"""Group of the first version of cgroups with a quota of one core."""
+OTHER = """
+import rlnb, sys
+rlnb.options.warm = False
+run = rlnb.train({task!r}, library={library!r}, num_envs={num_envs}, max_iterations={endless}, seed=7, device="cpu")
+print(run.path, flush=True)
+sys.stdin.read()
+run.cancel().wait()
+"""
+State = contextlib.AbstractContextManager[object]
+Rates = dict[tuple[str, str], list[float]]
+"""Iterations per second of each round, by state and side."""
+
+
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Keep so many processes busy."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def busy_and_living() -> Iterator[None]:
+    """Keep two processes busy, and the living simulator with previews."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            rlnb.preview("Isaac-Cartpole-Camera-Direct", num_envs=4)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        with busy(2):
+            yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def other_side(case: Case, library: str, checkout: Path, folder: Path) -> Iterator[Side]:
+    """Start the training with rlnb of another checkout, in a kernel of its own."""
+    arguments = {"task": case.task, "library": library, "num_envs": case.num_envs, "endless": ENDLESS}
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", OTHER.format(**arguments)],
+        cwd=folder,
+        env=environment_of(checkout, folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert kernel.stdout is not None
+    run = rlnb.get_run(Path(kernel.stdout.readline().strip()))
+
+    def marks() -> list[tuple[float, float]]:
+        fps = run.metrics.get("fps")
+        return list(zip(fps.wall_time_s, fps.iterations, strict=True)) if fps else []
+
+    side = Side(lambda: [p for p in tree(kernel.pid) if p.pid != kernel.pid], marks)
+    try:
+        yield side
+    finally:
+        side.signal(signal.SIGCONT)
+        kernel.communicate()
+
+
+def rates(sides: Mapping[str, Side], states: Mapping[str, int], rounds: int, turn_s: float) -> Rates:
+    """Let each side train in each state, again and again; a negative number of busy processes adds a simulator."""
+    found: Rates = {}
+    for number in range(rounds):
+        for state, count in states.items():
+            names = list(sides)[number % len(sides) :] + list(sides)[: number % len(sides)]
+            with busy_and_living() if count < 0 else busy(count):
+                for name in names:
+                    sides[name].turns = []
+                    sides[name].take(turn_s)
+                    found.setdefault((state, name), []).append(sides[name].rate())
+            text = ", ".join(f"{name} {found[state, name][-1]:.3f}" for name in sides)
+            print(f"{number}, {state}: {text} iterations/s", flush=True)
+    return found
+
+
+def pairs(found: Rates, one: tuple[str, str], other: tuple[str, str]) -> list[tuple[float, float]]:
+    """Return the pairs of rates of two sides or states."""
+    return list(zip(found[one], found[other], strict=True))
+
+
+def note(what: str, found: Sequence[tuple[float, float]], least: float, low_least: float = 0.0) -> None:
+    """Record a ratio."""
+    median, low, high = ratio_interval(found)
+    bound = f"median >= {least:g}" + (f", low >= {low_least:g}" if low_least else "")
+    record(
+        what, f"{median:.3f} ({low:.3f} to {high:.3f}), {len(found)} pairs", bound, median >= least and low >= low_least
+    )
+
+
+@contextlib.contextmanager
+def started(sides: Mapping[str, contextlib.AbstractContextManager[Side]]) -> Iterator[dict[str, Side]]:
+    """Start sides one after the other, and pause each once it trains."""
+    with contextlib.ExitStack() as stack:
+        living = {}
+        for name, manager in sides.items():
+            living[name] = stack.enter_context(manager)
+            led_in([living[name]])
+        yield living
+
+
+@contextlib.contextmanager
+def ours(case: Case, library: str, queue: Path, **arguments: Any) -> Iterator[Side]:
+    """Start the training with this checkout's rlnb.
+
+    Args:
+        case: What to train.
+        library: RL library.
+        queue: Folder of its queue, in which one training at a time runs unless its launcher says otherwise.
+        **arguments: Further arguments of :func:`rlnb.train`.
+    """
+    with our_side(case, library, "cpu", {"RLNB_QUEUE": str(queue)}, **arguments) as (side, run):
+        led_in([side])
+        assert run.started is not None
+        print(f"rlnb: {run.started.threads} threads, {run.started.threads_why}", flush=True)
+        yield side
+
+
+def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Compare rlnb with stock and with another checkout on an idle machine, and beside one and two processes."""
+    for name in ("stock", "other"):
+        (base / name).mkdir()
+    managers = {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "queue")}
+    if arguments.other:
+        managers["before"] = other_side(case, library, arguments.other, base / "other")
+    states = {"idle": 0, "one busy process": 1, "two busy processes": 2}
+    with started(managers) as sides:
+        found = rates(sides, states, arguments.rounds, arguments.turn_s)
+    what = f"{library}, {case.task}, {case.num_envs} envs"
+    frames = statistics.median(found["idle", "now"]) * case.num_envs * horizon_of(case, library)
+    print(f"{what}: {frames:,.0f} steps/s on an idle machine")
+    note(f"{what}: steps/s, idle machine, rlnb / stock", pairs(found, ("idle", "now"), ("idle", "stock")), 0.98, 0.95)
+    for state in list(states)[1:]:
+        first = case == CASES[0][0] and library == "rsl_rl" and state == "one busy process"
+        note(
+            f"{what}: steps/s beside {state}, / stock",
+            pairs(found, (state, "now"), (state, "stock")),
+            1.6 if first else 0.98,
+        )
+        least = 0.85 if state == "one busy process" else 0.0
+        note(f"{what}: steps/s beside {state}, / idle", pairs(found, (state, "now"), ("idle", "now")), least)
+    for state in states if arguments.other else ():
+        note(
+            f"{what}: steps/s, {state}, now / {arguments.name}",
+            pairs(found, (state, "now"), (state, "before")),
+            0.98,
+            0.95,
+        )
+
+
+def settings(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Print what stock reaches with each setting of threads, relative to stock as it is on an idle machine."""
+    managers = {}
+    for number, (name, variables) in enumerate(SETTINGS.items()):
+        (folder := base / str(number)).mkdir()
+        managers[name] = stock_side(case, library, folder, "cpu", variables)
+    states = {"idle": 0, "one busy process": 1, "two busy processes": 2}
+    with started(managers) as sides:
+        found = rates(sides, states, arguments.rounds, arguments.turn_s)
+    for state, name in itertools.product(states, SETTINGS):
+        median, low, high = ratio_interval(pairs(found, (state, name), ("idle", "stock")))
+        print(f"{library}, {case.task}, {case.num_envs} envs, {state}, {name}: {median:.3f} ({low:.3f} to {high:.3f})")
+
+
+def living(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Compare rlnb with stock beside two busy processes and a living simulator at work."""
+    rlnb.preview("Isaac-Cartpole-Camera-Direct", num_envs=4)  # so that it lives
+    (base / "stock").mkdir()
+    with started(
+        {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "queue")}
+    ) as sides:
+        found = rates(sides, {"idle": 0, "full": -1}, arguments.rounds, arguments.turn_s)
+    beside = "beside two busy processes and a living simulator at work"
+    what = f"{library}, {case.task}, {case.num_envs} envs: steps/s {beside}"
+    note(f"{what}, rlnb / stock", pairs(found, ("full", "now"), ("full", "stock")), 3.0)
+    note(f"{what}, / idle", pairs(found, ("full", "now"), ("idle", "now")), 0.0)
+
+
+def two(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Compare each of two trainings at once with itself alone: those of one queue, and those of two users."""
+    _at_once(case, library, [base / "queue"] * 2, arguments, "one queue", launcher=rlnb.local(max_running=2))
+    _at_once(case, library, [base / "one", base / "two"], arguments, "two users")
+
+
+def _at_once(
+    case: Case, library: str, queues: Sequence[Path], arguments: argparse.Namespace, whose: str, **options: Any
+) -> None:
+    sides_of = {str(number): ours(case, library, queue, **options) for number, queue in enumerate(queues, 1)}
+    with started(sides_of) as sides:
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+        for number in range(arguments.rounds):
+            alone = {}
+            for name, side in sides.items():
+                side.turns = []
+                side.take(arguments.turn_s)
+                alone[name] = side.rate()
+            begin_s = time.time()
+            for side in sides.values():
+                side.turns = []
+                side.signal(signal.SIGCONT)
+            time.sleep(2 * arguments.turn_s)
+            for side in sides.values():
+                side.signal(signal.SIGSTOP)
+                side.turns = [(begin_s, time.time())]
+            for name, side in sides.items():
+                found[name].append((side.rate(), alone[name]))
+            print(number, {name: f"{pair[-1][0]:.2f} of {pair[-1][1]:.2f}" for name, pair in found.items()}, flush=True)
+    for name, pair in found.items():
+        note(
+            f"{library}, {case.task}, {case.num_envs} envs: training {name} of two at once ({whose}), / alone",
+            pair,
+            0.4,
+        )
+
+
+@contextlib.contextmanager
+def quota_of_one() -> Iterator[None]:
+    """Put this process, and those that it starts meanwhile, into a group with a quota of one core."""
+    GROUP.mkdir(exist_ok=True)
+    for name, text in (
+        ("cpu.cfs_period_us", "100000"),
+        ("cpu.cfs_quota_us", "100000"),
+        ("cgroup.procs", str(os.getpid())),
+    ):
+        (GROUP / name).write_text(text)
+    try:
+        yield
+    finally:
+        (GROUP.parent / "cgroup.procs").write_text(str(os.getpid()))
+
+
+@contextlib.contextmanager
+def bound_to_one() -> Iterator[None]:
+    """Bind this process, and those that it starts meanwhile, to one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+@contextlib.contextmanager
+def within(limit: State, side: contextlib.AbstractContextManager[Side]) -> Iterator[Side]:
+    """Start a side while a limit holds for this process."""
+    with contextlib.ExitStack() as stack:
+        with limit:
+            living = stack.enter_context(side)
+        yield living
+
+
+def quota(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Compare a training with a quota of one core with one that is bound to a core."""
+    (base / "stock").mkdir()
+    managers = {
+        "bound": within(bound_to_one(), ours(case, library, base / "one")),
+        "quota": within(quota_of_one(), ours(case, library, base / "two")),
+        "stock": within(quota_of_one(), stock_side(case, library, base / "stock", "cpu")),
+    }
+    with started(managers) as sides:
+        found = rates(sides, {"idle": 0}, arguments.rounds, arguments.turn_s)
+    what = f"{library}, {case.task}, {case.num_envs} envs: steps/s with a quota of one core"
+    note(f"{what}, / bound to one core", pairs(found, ("idle", "quota"), ("idle", "bound")), 0.9)
+    note(f"{what}, / stock with the quota", pairs(found, ("idle", "quota"), ("idle", "stock")), 0.98)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"beside": beside, "settings": settings, "living": living, "two": two, "quota": quota}
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), default=0)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--turn-s", type=float, default=5.0)
+    parser.add_argument("--other", type=Path, help="another checkout of rlnb")
+    parser.add_argument("--name", default="another checkout")
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    with tempfile.TemporaryDirectory(prefix="rlnb-busy-") as folder:
+        base = Path(folder)
+        rlnb.options.root = base / "runs"
+        rlnb.options.warm = arguments.part == "living"
+        case, library = CASES[arguments.case]
+        parts[arguments.part](case, library, base, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The threads with which the processes of a job compute: how many each has, and how they wait for each other.
+
+By default, OpenMP starts a thread for each core that a process can run on, and a thread that waits for the others spins
+for milliseconds first. That is the fastest on an idle machine. Beside other processes, it is not: the threads of a
+training spin while one of them has lost its core. Here each process gets its share of the cores that the job may use,
+and its threads spin shortly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from rlnb.machine.cores import available, bound
+
+NUMBER = "OMP_NUM_THREADS"
+"""Variable with the threads of each process, which torch and NumPy read."""
+WHY = "RLNB_THREADS"
+"""Variable in which rlnb says why it has set the number."""
+WAITING: Mapping[str, str] = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
+"""How threads wait, for the OpenMP libraries of GCC and of LLVM: about 20 µs without sleep, where 300,000 turns of a
+loop and 200 ms are usual."""
+BY_USER = (*WAITING, "OMP_WAIT_POLICY")
+"""Variables with which a user says how threads wait."""
+
+
+def variables(environ: Mapping[str, str], *, ranks: int = 1, at_once: int = 1) -> dict[str, str]:
+    """Return the variables that the processes of a job need in addition to its environment. The user's own take
+    precedence.
+
+    Args:
+        environ: Environment of the job.
+        ranks: Processes of the job on this machine.
+        at_once: Jobs that may run on this machine at the same time.
+    """
+    waiting = {} if any(name in environ for name in BY_USER) else dict(WAITING)
+    if environ.get(NUMBER):
+        return waiting
+    cores = available(environ)
+    number = cores.each(ranks * at_once)
+    if ranks == 1 and number >= bound():
+        return waiting  # which is what OpenMP takes by itself
+    shares = [f" for {ranks} ranks"] * (ranks > 1) + [f" for {at_once} trainings at once"] * (at_once > 1)
+    return {**waiting, NUMBER: str(number), WHY: "".join([cores.why, *shares])}
+
+
+def of_user(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables of threads that the user has set."""
+    return {name: environ[name] for name in (NUMBER, *BY_USER) if environ.get(name)}
+
+
+def reason(number: int, environ: Mapping[str, str] = os.environ) -> str:
+    """Return why this process computes with so many threads."""
+    said = environ.get(NUMBER, "")
+    if number != (int(said) if said.isdecimal() else bound()):
+        return "the library's or the task's own choice"
+    return environ.get(WHY) or (f"{NUMBER}={said}" if said else available(environ).why)
