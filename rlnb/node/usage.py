@@ -1,7 +1,6 @@
 """CPU, memory and GPU use of a job on its node, sampled into TensorBoard event files of its own.
 
-``waited_cores`` is the time for which threads of the job were ready to run but had no core, per second. Linux counts it
-for each thread in ``/proc/<pid>/task/<tid>/schedstat``, in nanoseconds; see sched-stats in the kernel's documentation.
+``waited_cores`` is the time for which threads of the job were ready to run but had no core, per second.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ import socket
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rlnb.launch.nvml import GIB, Gpus
+from rlnb.machine import schedstat
 from rlnb.spec import SYSTEM
 from rlnb.storage import entries, files
 
@@ -41,7 +41,7 @@ class Usage:
         self._gpus = Gpus(gpus) if gpus else None
         self._file: IO[bytes] | None = None
         self._busy_s: dict[tuple[int, float], float] = {}
-        self._waited_s: dict[str, float] = {}
+        self._waited_s: dict[tuple[int, int], float] = {}
         self._since = time.monotonic()
         self._failed = False
         self._try(self._begin)
@@ -49,7 +49,7 @@ class Usage:
     def _begin(self) -> None:
         """Count what the processes have used already, as a living simulator has."""
         self._busy_s = self._count()[0]
-        self._waited_s = _waited_s(self._busy_s)
+        self._waited_s = schedstat.waited_s(pid for pid, _ in self._busy_s)
 
     def tick(self) -> None:
         """Take a sample if one is due."""
@@ -84,7 +84,7 @@ class Usage:
         spent_s = sum(seconds - self._busy_s.get(process, 0.0) for process, seconds in busy_s.items())
         self._busy_s = busy_s
         yield "cpu_cores", spent_s / passed_s
-        waited_s = _waited_s(busy_s)
+        waited_s = schedstat.waited_s(pid for pid, _ in busy_s)
         if waited_s:
             lost_s = sum(seconds - self._waited_s.get(thread, seconds) for thread, seconds in waited_s.items())
             yield "waited_cores", lost_s / passed_s
@@ -123,18 +123,6 @@ class Usage:
         tags = {f"{SYSTEM}/node{self._node}/{name}": value for name, value in values.items()}
         summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in tags.items()])
         RecordWriter(self._file).write(Event(wall_time=now, step=int(now), summary=summary).SerializeToString())
-
-
-def _waited_s(processes: Iterable[tuple[int, float]]) -> dict[str, float]:
-    """Return for how long each thread has waited for a core, in seconds; empty where Linux does not count it."""
-    waited_s = {}
-    for pid, _ in processes:
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with contextlib.suppress(OSError, IndexError, ValueError):
-                    path = f"/proc/{pid}/task/{thread}/schedstat"
-                    waited_s[path] = int(Path(path).read_text().split()[1]) / 1e9
-    return waited_s
 
 
 def _rank(process: psutil.Process) -> str | None:

@@ -54,6 +54,7 @@ SIMULATED = ("worker", "testing")
 THIRD_PARTY: dict[str, set[str]] = {
     "version": set(),
     "errors": set(),
+    "machine": set(),
     "nvidia": set(),
     "spec": set(),
     "storage": {"packaging", "psutil"},
@@ -71,6 +72,7 @@ THIRD_PARTY: dict[str, set[str]] = {
 AGENT_MAY = (
     "rlnb.node",
     "rlnb.launch",
+    "rlnb.machine",
     "rlnb.nvidia",
     "rlnb.storage",
     "rlnb.spec",

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.machine import threads
 from rlnb.node.environment import PLACE, SESSION, environment
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
@@ -80,7 +81,7 @@ def test_each_process_gets_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatc
     assert environment(one, {}, at_once=2)["OMP_NUM_THREADS"] == "6"
     assert environment(ranks, {"OMP_NUM_THREADS": "5"})["OMP_NUM_THREADS"] == "5", "the run's own number"
     assert "OMP_NUM_THREADS" not in environment(("python", "train.py"), {}), "OpenMP takes all cores by itself"
-    assert environment(("python", "train.py"), {})["GOMP_SPINCOUNT"] == "1000"
+    assert environment(("python", "train.py"), {}).items() >= threads.WAITING.items()
 
 
 def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:

@@ -1,0 +1,34 @@
+"""The time that threads wait for a core, of real processes that share one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rlnb.machine import schedstat
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux does not count it here.")
+def test_two_busy_processes_on_one_core_wait_for_each_other() -> None:
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    pids = [process.pid for process in processes]
+    try:
+        time.sleep(0.5)
+        before, begin_s = schedstat.waited_s(pids), time.monotonic()
+        time.sleep(1.0)
+        after, passed_s = schedstat.waited_s(pids), time.monotonic() - begin_s
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert {pid for pid, _ in after} == {*pids}
+    lost_s = sum(after[thread] - before[thread] for thread in after)
+    assert lost_s > 0.5 * passed_s, "two processes on one core lose one second per second together"
+    assert schedstat.waited_s(pids) == {}, "they have ended"
