@@ -51,6 +51,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
     "100 spins": {"GOMP_SPINCOUNT": "100"},
     "1,000 spins": {"GOMP_SPINCOUNT": "1000"},
+    "3,000 spins": {"GOMP_SPINCOUNT": "3000"},
     "10,000 spins": {"GOMP_SPINCOUNT": "10000"},
 }
 """Variables of stock's trainings."""

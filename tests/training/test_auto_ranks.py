@@ -13,6 +13,7 @@ import pytest
 
 import rlnb
 from rlnb import options, plugins
+from rlnb.machine.cores import Cores
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.training import auto_ranks
@@ -112,7 +113,7 @@ def test_measured_ranks_share_the_envs_and_the_trust_of_the_run(root: Path, monk
     with_roles = dataclasses.replace(plugins.library("rsl_rl"), roles=f"{__name__}:both_or_actors")
     monkeypatch.setattr(plugins, "library", lambda name: with_roles)
     monkeypatch.setattr(plugins, "load", lambda reference: both_or_actors)
-    monkeypatch.setattr(auto_ranks.os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(auto_ranks, "available", lambda: Cores(4, ""))
     trials: list[tuple[int, object]] = []
 
     def stop(folder: object, trial: Manifest, launcher: object, options: object, **_: object) -> None:
