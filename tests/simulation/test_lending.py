@@ -63,6 +63,12 @@ def simulators(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own number of threads. With rlnb's, each of several trainings at once needs its own process."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
 def living(root: Path, python: str) -> rlnb.Simulator:
     return rlnb.simulator().wait()
 
@@ -90,6 +96,15 @@ def worker_of(run: rlnb.Run) -> int:
     until(lambda: run.jobs[0].folder.started.exists())
     (agent,) = [process for process in psutil.process_iter() if process.pid == (run.jobs[0].handle or {})["pid"]]
     return agent.children()[0].pid
+
+
+def test_a_training_with_another_number_of_threads_gets_its_own_process(
+    living: rlnb.Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    run = train(600)
+    assert worker_of(run) != living.pid
+    run.cancel().wait(WAIT_S)
 
 
 def test_each_training_adopts_the_same_simulator(living: rlnb.Simulator) -> None:
@@ -173,13 +188,13 @@ def test_a_spare_that_has_only_begun_to_start_gives_way(
     assert living.wait().pid == pid
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_spare_serves_the_next_training_and_request(
     living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
     monkeypatch.setattr(simulator, "SPARE_CORES", 1)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # otherwise rlnb sets it, for which each run needs its own process
     first = train(600, launcher=rlnb.LocalLauncher(max_running=2))
     until(lambda: len(simulators(tmp_path)) == 2)
     assert simulator.request(requests.Card(task=rlnb.Task(id="Demo")), warm=True).task == "Demo"
