@@ -46,10 +46,9 @@ def check_machine() -> list[Finding]:
 
     memory = psutil.virtual_memory()
     total = min(memory.total, cgroups.memory_bytes() or memory.total)
-    # A measurement of 0.3 s; the first one of a process would cover no time.
-    busy = psutil.cpu_percent(0.3) / 100 * (psutil.cpu_count() or 1)
     return [
-        check_cpus(cores.available(), busy, platform.machine()),
+        # The load of the last minute, of which the doctor itself is only a small part.
+        check_cpus(cores.available(), os.getloadavg()[0], platform.machine()),
         check_memory(total / 2**30, min(memory.available, total) / 2**30),
     ]
 
@@ -59,7 +58,7 @@ def check_cpus(usable: Cores, busy: float, machine: str) -> Finding:
 
     Args:
         usable: The cores that this process may use.
-        busy: Cores of the whole machine that are in use.
+        busy: Cores of the whole machine that were in use lately.
         machine: Kind of the processor.
     """
     chosen = os.environ.get(threads.NUMBER)
@@ -68,7 +67,7 @@ def check_cpus(usable: Cores, busy: float, machine: str) -> Finding:
     if usable.number < 2:
         return warning("CPUs", text, "Use at least two CPUs. A training alone takes one.")
     if (os.cpu_count() or 1) - busy < 1:
-        fix = f"Other processes use {busy:.1f} cores. A training on the CPU is slow until they end."
+        fix = f"In the last minute, {busy:.1f} cores were in use. A training on the CPU is slow until others end."
         return warning("CPUs", text, fix)
     return ok("CPUs", text)
 

@@ -1,9 +1,9 @@
 """The threads with which the processes of a job compute: how many each has, and how they wait for each other.
 
-By default, OpenMP starts a thread for each core that a process can run on, and a thread that waits for the others spins
-for milliseconds first. That is the fastest on an idle machine. Beside other processes, it is not: the threads of a
-training spin while one of them has lost its core. Here each process gets its share of the cores that the job may use,
-and its threads spin shortly.
+By default, OpenMP starts a thread for each core that a process can run on, and a thread that waits for the others keeps
+its core busy for a long time before it sleeps. Beside other processes, the threads of a training then wait in this way
+for one that has lost its core. Here each process gets its share of the cores that the job may use, and a thread that
+waits soon sleeps, which is as fast on an idle machine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ WHY = "RLNB_THREADS"
 """Variable in which rlnb says why it has set the number."""
 WAITING: Mapping[str, str] = {"GOMP_SPINCOUNT": "3000", "KMP_BLOCKTIME": "1"}
 """How threads wait, for the OpenMP libraries of GCC, with which torch comes, and of LLVM: a hundredth of the 300,000
-turns of a loop, and of the 200 ms, that are usual. With 1,000 turns, a training on an idle machine lost 15 %; with
-10,000, one beside a busy process.
+turns of a loop, and of the 200 ms, that are usual. With 1,000 turns, a training on an idle machine was 15 % slower.
+With 10,000 turns, one beside a busy process was a fifth slower. The value for LLVM has not been measured.
 """
 BY_USER = (*WAITING, "OMP_WAIT_POLICY")
 """Variables with which a user says how threads wait."""

@@ -204,9 +204,9 @@ class RunFacts:
 
         ``system/node0/cpu_cores`` (cores kept busy by the run's processes), ``system/node0/waited_cores`` (cores that
         they waited for, where Linux counts it), ``system/node0/memory_gib`` (their resident memory), with several ranks
-        ``system/node0/rank0_memory_gib`` (that of one rank's processes), and on nodes with
-        NVIDIA GPUs ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the whole device, including
-        processes of other runs).
+        ``system/node0/rank0_memory_gib`` (that of one rank's processes), and on nodes with NVIDIA GPUs
+        ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the whole device, including processes of
+        other runs).
         """
         return self._record.system
 

@@ -54,6 +54,17 @@ def test_cpu_time_before_the_first_sample_is_not_counted(busy_rank, tmp_path, mo
     )
 
 
+def test_the_time_without_a_core_counts_from_the_last_sample_on(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    waited = iter([{(1, 1): 7.0}, {(1, 1): 9.0, (1, 2): 50.0}])  # the second thread has begun in between
+    monkeypatch.setattr(usage.schedstat, "waited_s", lambda pids: next(waited))
+    measured = usage.Usage(tmp_path, 0, [])
+    time.sleep(1.0)
+    measured.tick()
+    measured.close()
+    assert 0.5 < sampled(tmp_path)["system/node0/waited_cores"][0][2] < 2.1
+
+
 def test_no_sample_is_taken_before_it_is_due(tmp_path):
     usage.Usage(tmp_path, 0, []).tick()
     assert not list(tmp_path.iterdir())

@@ -101,9 +101,10 @@ def worker_of(run: rlnb.Run) -> int:
 def test_a_training_with_another_number_of_threads_gets_its_own_process(
     living: rlnb.Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pid = living.pid
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     run = train(600)
-    assert worker_of(run) != living.pid
+    assert worker_of(run) != pid
     run.cancel().wait(WAIT_S)
 
 

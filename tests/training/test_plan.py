@@ -84,3 +84,14 @@ def test_engines_are_compared_on_this_machine_unless_the_user_has_chosen_one(
     assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["ovphysx"]))).engines == ()
     assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["small"]))).engines == card.engines
     assert make_plan(TrainRequest(task="Isaac-Ant", launcher=slurm)).engines == ()
+
+
+def test_a_deterministic_training_has_one_thread_on_every_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads(**arguments: bool) -> int | None:
+        request = TrainRequest(task="Echo", library="echo", **arguments)  # type: ignore[arg-type]
+        return make_plan(request).manifest.resources.threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert (threads(deterministic=True), threads()) == (1, None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads(deterministic=True) is None, "the user's own number"

@@ -86,6 +86,16 @@ def test_a_single_rank_has_no_communication(tmp_path: Path, monkeypatch: pytest.
     assert (record["communication"], record["devices"]) == ({}, ["cuda:1"])
 
 
+def test_the_number_of_threads_is_recorded_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(get_num_threads=lambda: 3))
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("RLNB_THREADS", "a quota of 3 cores")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
+    record = started(tmp_path, "cpu", 1)
+    assert (record["threads"], record["threads_why"], record["cores"]) == (3, "a quota of 3 cores", 1)
+
+
 RANK = """
 import json, os, sys
 from pathlib import Path
