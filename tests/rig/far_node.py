@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from rlnb.launch.local import LocalLauncher
+from rlnb.testing.processes import lives
 
 WORKER = """
 import faulthandler, os, signal, socket, sys, threading, time
@@ -99,8 +101,10 @@ def processes(job_dir: Path) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline"]):
         argv = process.info["cmdline"] or ()
         if any(str(job_dir) in argument for argument in argv) and "rlnb.simulation.relay" not in argv:
-            found |= {process, *process.children(recursive=True)}
-    return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+            found.add(process)
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+                found |= {*process.children(recursive=True)}
+    return [process for process in found if lives(process)]
 
 
 def killed_kernels_job(launcher: str, python: str, root: Path, *plugins: Path) -> Path:

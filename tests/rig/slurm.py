@@ -158,10 +158,13 @@ class Slurm:
         """Kill a node's daemon and all its processes, as a power failure would."""
         self._kill(f"slurmd.node{number}", signal.SIGKILL)
         for process in self.processes(number):
-            step = process.parent()
-            for lost in (process, *((step,) if step and step.name() == "slurmstepd" else ())):
+            lost = [process]
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended with the one before
+                step = process.parent()
+                lost += [step] if step and step.name() == "slurmstepd" else []
+            for one in lost:
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    lost.kill()
+                    one.kill()
 
     def processes(self, number: int) -> list[psutil.Process]:
         """Return the processes of jobs on a node."""
