@@ -74,6 +74,7 @@ ON_CPU = {
     # RL-Games compiles by default, which takes minutes on a CPU; rlnb's plugin turns it off too.
     "rl_games": [f"agent.params.config.{word}" for word in ("device=cpu", "device_name=cpu", "torch_compile=False")],
     "skrl": [],
+    "sb3": ["agent.device=cpu"],
 }
 """Overrides that each library needs on a CPU in addition to ``--device cpu``."""
 

@@ -2,6 +2,7 @@
 
     git worktree add /path/to/other 4e8e2ae1
     python benchmarks/busy.py beside --case 0 --other /path/to/other --name 4e8e2ae1
+    python benchmarks/busy.py beside --ranks 2 --other /path/to/other --name 4e8e2ae1
     python benchmarks/busy.py settings --case 0    # stock with each number of threads, and each way of waiting
     python benchmarks/busy.py living               # beside two busy processes and a living simulator at work
     python benchmarks/busy.py two                  # two trainings at once
@@ -41,9 +42,10 @@ CASES = (
     (Case(CARTPOLE, 64, 0), "rsl_rl"),
     (Case(CARTPOLE, 4096, 0), "rsl_rl"),
     (Case("Isaac-Ant-Direct", 512, 0), "rsl_rl"),
-    (Case("Isaac-Cartpole-Camera-Direct", 32, 0), "rsl_rl"),
+    (Case("Isaac-Cartpole-Camera-Direct", 32, 0, agent={"num_steps_per_env": 8}), "rsl_rl"),
     (Case(CARTPOLE, 512, 0), "skrl"),
     (Case(CARTPOLE, 512, 0), "rl_games"),
+    (Case(CARTPOLE, 512, 0), "sb3"),
 )
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "stock": {},
@@ -60,7 +62,10 @@ GROUP = Path("/sys/fs/cgroup/cpu/rlnb-busy")
 OTHER = """
 import rlnb, sys
 rlnb.options.warm = False
-run = rlnb.train({task!r}, library={library!r}, num_envs={num_envs}, max_iterations={endless}, seed=7, device="cpu")
+run = rlnb.train(
+    {task!r}, library={library!r}, num_envs={num_envs}, max_iterations={endless}, seed=7, device="cpu", agent={agent!r},
+    nproc_per_node={ranks},
+)
 print(run.path, flush=True)
 sys.stdin.read()
 run.cancel().wait()
@@ -72,8 +77,9 @@ Rates = dict[tuple[str, str], list[float]]
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep so many processes busy."""
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    """Keep so many processes busy, each in a session of its own, between which Linux shares the cores."""
+    argv = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(argv, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:
@@ -102,9 +108,16 @@ def busy_and_living() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def other_side(case: Case, library: str, checkout: Path, folder: Path) -> Iterator[Side]:
+def other_side(case: Case, library: str, ranks: int, checkout: Path, folder: Path) -> Iterator[Side]:
     """Start the training with rlnb of another checkout, in a kernel of its own."""
-    arguments = {"task": case.task, "library": library, "num_envs": case.num_envs, "endless": ENDLESS}
+    arguments = {
+        "task": case.task,
+        "library": library,
+        "num_envs": case.num_envs,
+        "endless": ENDLESS,
+        "agent": dict(case.agent),
+        "ranks": ranks,
+    }
     kernel = subprocess.Popen(
         [sys.executable, "-c", OTHER.format(**arguments)],
         cwd=folder,
@@ -187,35 +200,40 @@ def ours(case: Case, library: str, queue: Path, **arguments: Any) -> Iterator[Si
 
 
 def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
-    """Compare rlnb with stock and with another checkout on an idle machine, and beside one and two processes."""
+    """Compare rlnb with stock and with another checkout on an idle machine, and beside busy processes.
+
+    Stock has no ranks on a CPU.
+    """
     for name in ("stock", "other"):
         (base / name).mkdir()
-    managers = {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "queue")}
+    ranks = arguments.ranks
+    managers = {"now": ours(case, library, base / "queue", nproc_per_node=ranks)}
+    if ranks == 1:
+        managers["stock"] = stock_side(case, library, base / "stock", "cpu")
     if arguments.other:
-        managers["before"] = other_side(case, library, arguments.other, base / "other")
-    states = {"idle": 0, "one busy process": 1, "two busy processes": 2}
+        managers["before"] = other_side(case, library, ranks, arguments.other, base / "other")
+    states = {"idle machine": 0, "beside one busy process": 1, "beside two busy processes": 2}
+    states = dict(list(states.items())[: arguments.busy + 1])
     with started(managers) as sides:
         found = rates(sides, states, arguments.rounds, arguments.turn_s)
-    what = f"{library}, {case.task}, {case.num_envs} envs"
-    frames = statistics.median(found["idle", "now"]) * case.num_envs * horizon_of(case, library)
+    what = f"{library}, {case.task}, {case.num_envs} envs" + (f", {ranks} ranks" if ranks > 1 else "")
+    frames = statistics.median(found["idle machine", "now"]) * case.num_envs * horizon_of(case, library)
     print(f"{what}: {frames:,.0f} steps/s on an idle machine")
-    note(f"{what}: steps/s, idle machine, rlnb / stock", pairs(found, ("idle", "now"), ("idle", "stock")), 0.98, 0.95)
-    for state in list(states)[1:]:
-        first = case == CASES[0][0] and library == "rsl_rl" and state == "one busy process"
-        note(
-            f"{what}: steps/s beside {state}, / stock",
-            pairs(found, (state, "now"), (state, "stock")),
-            1.6 if first else 0.98,
-        )
-        least = 0.85 if state == "one busy process" else 0.0
-        note(f"{what}: steps/s beside {state}, / idle", pairs(found, (state, "now"), ("idle", "now")), least)
-    for state in states if arguments.other else ():
-        note(
-            f"{what}: steps/s, {state}, now / {arguments.name}",
-            pairs(found, (state, "now"), (state, "before")),
-            0.98,
-            0.95,
-        )
+    for state in states:
+        idle = state == "idle machine"
+        if not idle:
+            least = 0.85 if state == "beside one busy process" else 0.0
+            note(f"{what}: steps/s {state}, / idle", pairs(found, (state, "now"), ("idle machine", "now")), least)
+        for name, other in (("stock", "stock"), ("before", arguments.name)):
+            if name in managers:
+                first = (case, library, name) == (*CASES[0], "stock") and state == "beside one busy process"
+                least = 1.6 if first else 0.98
+                note(
+                    f"{what}: steps/s, {state}, rlnb / {other}",
+                    pairs(found, (state, "now"), (state, name)),
+                    least,
+                    0.95 if idle else 0.0,
+                )
 
 
 def settings(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
@@ -341,6 +359,8 @@ def main() -> None:
     parser.add_argument("--case", type=int, choices=range(len(CASES)), default=0)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--turn-s", type=float, default=5.0)
+    parser.add_argument("--ranks", type=int, default=1, help="worker processes of the part beside")
+    parser.add_argument("--busy", type=int, choices=(0, 1, 2), default=2, help="most busy processes of the part beside")
     parser.add_argument("--other", type=Path, help="another checkout of rlnb")
     parser.add_argument("--name", default="another checkout")
     arguments = parser.parse_args()

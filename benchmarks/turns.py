@@ -42,12 +42,18 @@ Mark = tuple[float, float]
 """A time, and the number of iterations finished by then."""
 
 PRINTED = {
-    "rsl_rl": (re.compile(rb"Learning iteration (\d+)/"), lambda horizon: 1),
-    "rl_games": (re.compile(rb"epoch: (\d+)/"), lambda horizon: 1),
-    "skrl": (re.compile(rb"\| (\d+)/\d+ \["), lambda horizon: horizon),  # its progress bar counts timesteps
+    "rsl_rl": (re.compile(rb"Learning iteration (\d+)/"), lambda horizon, num_envs: 1),
+    "rl_games": (re.compile(rb"epoch: (\d+)/"), lambda horizon, num_envs: 1),
+    "skrl": (re.compile(rb"\| (\d+)/\d+ \["), lambda horizon, num_envs: horizon),  # its progress bar counts timesteps
+    "sb3": (re.compile(rb"total_timesteps\s*\|\s*(\d+)"), lambda horizon, num_envs: horizon * num_envs),
 }
 """Pattern of the counter in stock's output, and the number of its counts per iteration."""
-HORIZONS = {"rsl_rl": "num_steps_per_env", "rl_games": "params.config.horizon_length", "skrl": "agent.rollouts"}
+HORIZONS = {
+    "rsl_rl": "num_steps_per_env",
+    "rl_games": "params.config.horizon_length",
+    "skrl": "agent.rollouts",
+    "sb3": "n_steps",
+}
 """Agent value with the env steps per iteration."""
 
 
@@ -101,13 +107,17 @@ def stock_side(
     case: Case, library: str, folder: Path, device: str, environment: Mapping[str, str] | None = None
 ) -> Iterator[Side]:
     """Start ``isaaclab train``, and record the times at which its output reports an iteration."""
-    pattern, per_iteration = PRINTED[library]
+    pattern, counts_of = PRINTED[library]
+    horizon = horizon_of(case, library)
+    per_iteration = counts_of(horizon, case.num_envs)
     process = subprocess.Popen(
-        stock_command(case, ENDLESS, library, device),
+        # Stable-Baselines3 prints as often as it is told to, and counts timesteps.
+        [*stock_command(case, ENDLESS, library, device), *(["--log_interval", str(per_iteration)] * (library == "sb3"))],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,  # as in a terminal of its own: Linux shares the cores between sessions
     )
     assert process.stdout is not None
     output = process.stdout.fileno()
@@ -121,11 +131,10 @@ def stock_side(
                 log.write(data)
                 *parts, pending = re.split(rb"[\r\n]", pending + data)
                 counts = [int(match.group(1)) for part in parts if (match := pattern.search(part))]
-                done = counts[-1] // per_iteration(horizon) if counts else 0
+                done = counts[-1] // per_iteration if counts else 0
                 if done > (marks[-1][1] if marks else 0):
                     marks.append((now, done))
 
-    horizon = horizon_of(case, library)
     reader = threading.Thread(target=read)
     reader.start()
     try:
