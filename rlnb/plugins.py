@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
-from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of
+from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of, reason_of
 from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType
@@ -320,7 +320,7 @@ def load(reference: str) -> Any:
         for part in attribute.split("."):
             value = getattr(value, part)
     except (ImportError, AttributeError) as exc:
-        raise RlnbError(f"{reference!r} cannot be loaded by {sys.executable}: {exc}") from exc
+        raise RlnbError(f"{reference!r} cannot be loaded by {sys.executable}: {exc}{reason_of(exc)}") from exc
     return value
 
 

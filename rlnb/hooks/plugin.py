@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -158,11 +158,52 @@ class _Watch:
 
 def cause_of(exc: BaseException) -> str:
     """Return what an exception of a plugin was and where, e.g. ``"raised ValueError: no (/a/b.py, line 3)"``."""
-    text = f"called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else f"raised {text_of(exc)}"
+    text = f"called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else f"raised {text_of(exc)}{reason_of(exc)}"
     frames = traceback.extract_tb(exc.__traceback__)
     places = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename not in _OWN_FILES]
     last = places[-1] if places and not isinstance(exc, SyntaxError) else None  # a SyntaxError names its file itself
     return f"{text} ({last.filename}, line {last.lineno})" if last else text
+
+
+def reason_of(exc: BaseException) -> str:
+    """Return the first exception of a chain as the reason of its last, e.g. ``", because of OSError: no (b.py, line 3)"``.
+
+    An empty string if there is no other. ``from module import name`` drops the exception of a module that imports its
+    names when they are asked for, such as Isaac Lab's, so the name is asked for once more.
+    """
+    chain = [exc, *_before(exc, [exc])]
+    if dropped := _dropped_by(chain[-1]):
+        chain += [dropped, *_before(dropped, [*chain, dropped])]
+    first = chain[-1]
+    if first is exc:
+        return ""
+    frames = traceback.extract_tb(first.__traceback__)
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f", because of {text_of(first)}{place}"
+
+
+def _before(exc: BaseException, known: Sequence[BaseException]) -> list[BaseException]:
+    """Return the exceptions that led to one, the first one last. Where it leads back to a known one, the chain ends."""
+    before = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+    if before is None or any(before is one for one in known):
+        return []
+    return [before, *_before(before, [*known, before])]
+
+
+def _dropped_by(exc: BaseException) -> BaseException | None:
+    """Return why a module could not give a name that was imported from it; None if it has no such name."""
+    module = sys.modules.get(exc.name or "") if isinstance(exc, ImportError) else None
+    name = getattr(exc, "name_from", None)  # None in Python 3.11
+    if module is None or name is None:
+        return None
+    try:
+        getattr(module, name)
+    except INTERRUPTS:
+        raise
+    except BaseException as inner:
+        frames = traceback.extract_tb(inner.__traceback__)[1:]
+        return inner if any(frame.name != "__getattr__" for frame in frames) else None  # else it has no such name
+    return None
 
 
 def text_of(exc: BaseException) -> str:

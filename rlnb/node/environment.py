@@ -26,6 +26,8 @@ PLACE = frozenset(
 A notebook in a pod has those of the pod. A worker would take them for its own, and wait for ranks that never come. The
 ranks of a run get theirs from torchrun.
 """
+DEFAULTS = "PET_"
+"""Start of the variables that replace the defaults of torchrun's options, as Kubeflow's operators set them."""
 SESSION = frozenset({"LIVESTREAM", "XR", "HEADLESS"})
 """Variables of a user's session with Isaac Sim. Two workers that stream would both need port 49100."""
 
@@ -39,7 +41,7 @@ def environment(argv: Sequence[str], variables: Mapping[str, str], *, at_once: i
         at_once: Jobs that may run on this machine at the same time.
     """
     foreign = PLACE | SESSION if runs_worker(argv) else PLACE
-    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    kept = {name: value for name, value in os.environ.items() if name not in foreign and not name.startswith(DEFAULTS)}
     if runs_rlnb(argv) and not kept.get(SAFE_PATH):
         kept[SAFE_PATH] = BY_RLNB
     merged = {**kept, **temporary.variables(), **variables}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rlnb.hooks import plugin as plugins
-from rlnb.hooks.plugin import Plugin, cause_of, heavy_imports, load_module
+from rlnb.hooks.plugin import Plugin, cause_of, heavy_imports, load_module, reason_of
 
 ENTRY = metadata.EntryPoint(name="x", value="rlnb_x", group="rlnb")
 
@@ -174,3 +174,54 @@ def test_the_cause_without_a_frame_of_the_plugin_has_no_place() -> None:
     assert cause_of(ValueError("no")) == "raised ValueError: no"
     assert cause_of(ValueError()) == "raised ValueError"
     assert cause_of(SystemExit()) == "called sys.exit(None)"
+
+
+LAZY = """
+import importlib
+
+def __getattr__(name):
+    if name == "Runner":
+        return importlib.import_module("lazy_x.runner").Runner
+    raise AttributeError(f"No lazy_x attribute {name}")
+"""
+"""A package that imports its names when they are asked for, as those of Isaac Lab do."""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="an ImportError does not name what was imported")
+def test_the_reason_is_named_that_a_lazy_module_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "lazy_x"
+    package.mkdir()
+    (package / "__init__.py").write_text(LAZY)
+    (package / "runner.py").write_text("import torch_x\n")
+    (tmp_path / "torch_x.py").write_text("import json\njson.no_such\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError) as caught:
+        exec("from lazy_x import Runner")
+    assert "no_such" not in str(caught.value)
+    place = f"({tmp_path / 'torch_x.py'}, line 2)"
+    assert reason_of(caught.value) == f", because of AttributeError: module 'json' has no attribute 'no_such' {place}"
+    with pytest.raises(ImportError) as caught:
+        exec("from lazy_x import Walker")
+    assert reason_of(caught.value) == "", "it has no such name"
+
+
+def test_the_first_exception_of_a_chain_is_the_reason() -> None:
+    def chain() -> None:
+        try:
+            try:
+                raise OSError("no file")
+            except OSError as exc:
+                raise KeyError("x") from exc
+        except KeyError:
+            raise ValueError("wrong")  # noqa: B904
+
+    with pytest.raises(ValueError, match="wrong") as caught:
+        chain()
+    assert reason_of(caught.value).startswith(f", because of OSError: no file ({__file__}, line ")
+    assert reason_of(OSError("alone")) == ""
+    one, other = ValueError(1), KeyError(2)
+    one.__cause__, other.__context__ = other, one
+    assert reason_of(one).startswith(", because of KeyError"), "a circle ends"
+    first = ValueError("hidden")
+    first.__context__, first.__suppress_context__ = other, True
+    assert reason_of(first) == "", "raised from None"

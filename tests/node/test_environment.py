@@ -19,6 +19,8 @@ from rlnb.tasks import requests
 pytestmark = pytest.mark.usefixtures("pod")
 POD = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456"}
 """Variables of the fourth pod of a PyTorchJob."""
+ELASTIC = {"PET_RDZV_ENDPOINT": "job-worker-0:29400", "PET_RDZV_BACKEND": "c10d", "PET_NNODES": "2:4"}
+"""Those of an elastic one."""
 SERVES = """
 import sys
 from rlnb.tasks.card import AssetRoot
@@ -33,7 +35,7 @@ sys.exit(worker.main(sys.argv[4:]))
 
 @pytest.fixture
 def pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {**POD, "LIVESTREAM": "2", "XR": "1", "HEADLESS": "0", "NCCL_DEBUG": "INFO"}.items():
+    for name, value in {**POD, **ELASTIC, "LIVESTREAM": "2", "XR": "1", "HEADLESS": "0", "NCCL_DEBUG": "INFO"}.items():
         monkeypatch.setenv(name, value)
 
 
@@ -50,6 +52,8 @@ def test_a_worker_gets_no_place_and_no_session_but_the_variables_of_its_command(
     variables = environment(("python", "-m", "rlnb.worker", "train"), {"OMP_NUM_THREADS": "2", "RANK": "0"})
     assert (PLACE | SESSION) & variables.keys() == {"RANK"}
     assert (variables["RANK"], variables["OMP_NUM_THREADS"], variables["NCCL_DEBUG"]) == ("0", "2", "INFO")
+    assert not ELASTIC.keys() & variables.keys()
+    assert environment(("python", "train.py"), {"PET_NNODES": "1"})["PET_NNODES"] == "1", "of the command"
 
 
 @pytest.mark.parametrize("argv", [("python", "-P", "-m", "rlnb.worker", "train"), ("python", "train.py")])

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import dask
+import pytest
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 from rlnb_dask.queues import htcondor
 
@@ -87,8 +88,9 @@ def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
 
 
-def test_directives_are_assignments_that_override_the_sites() -> None:
-    site = {**dask.config.get("jobqueue.htcondor"), "job-extra-directives": {"+Project": "site", "priority": "1"}}
+@pytest.mark.parametrize("key", ["job-extra-directives", "job-extra"])
+def test_directives_are_assignments_that_override_the_sites(key: str) -> None:
+    site = {**dask.config.get("jobqueue.htcondor"), key: {"+Project": "site", "priority": "1"}}
     launcher = rlnb.htcondor(directives=["+Project = mine", "rank=2"], gpus_per_node=1)
     with dask.config.set({"jobqueue.htcondor": site}):
         arguments = launcher.job_arguments(1)

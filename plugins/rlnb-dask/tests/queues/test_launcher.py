@@ -101,6 +101,23 @@ def test_the_sites_own_lines_come_before_the_users(name: str) -> None:
         assert "ncpus=99" not in sized
 
 
+@pytest.mark.parametrize("name", ["slurm", "pbs", "sge", "lsf", "oar"])
+@pytest.mark.parametrize("value", [["--constraint=site"], "--constraint=site"])
+@pytest.mark.filterwarnings("ignore:.* has been renamed:FutureWarning")  # of dask-jobqueue
+def test_the_sites_lines_may_have_their_former_names(name: str, value: object) -> None:
+    former = {"job-extra": value, "env-extra": ["module load site"]}
+    with dask.config.set({f"jobqueue.{name}": {**dask.config.get(f"jobqueue.{name}"), **former}}):
+        script = getattr(rlnb, name)(walltime="01:00:00", directives=["--reservation=mine"]).job_script()
+    lines = script.splitlines()
+    assert "module load site" in lines
+    assert [line.split()[1] for line in lines if "=site" in line] == ["--constraint=site"]
+    both = {**former, "job-extra-directives": ["--constraint=now"]}
+    with dask.config.set({f"jobqueue.{name}": {**dask.config.get(f"jobqueue.{name}"), **both}}):
+        script = getattr(rlnb, name)(walltime="01:00:00").job_script()
+    assert "--constraint=now" in script
+    assert "--constraint=site" not in script
+
+
 def test_the_walltime_is_in_each_schedulers_format() -> None:
     texts = {name: getattr(rlnb, name)(walltime="1-08:30:05").walltime_text() for name in ("slurm", "pbs", "lsf")}
     assert texts == {"slurm": "1-08:30:05", "pbs": "32:30:05", "lsf": "32:30"}

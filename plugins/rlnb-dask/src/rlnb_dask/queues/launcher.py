@@ -31,6 +31,8 @@ LOOPBACK = "127.0.0.1:0"
 DEFAULT_MEMORY_GIB = 4.0
 GPU_CORES, GPU_MEMORY_GIB = 4, 16.0
 """Cores and memory for each GPU of a node whose own numbers are not set."""
+FORMER_KEYS = {"job-extra-directives": "job-extra", "job-script-prologue": "env-extra"}
+"""Keys of ``jobqueue.yaml``, each with its name before dask-jobqueue 0.8, which applies where the key is not set."""
 PROLOGUE_FAILED = "The prologue failed on "
 PROLOGUE = (
     "set -e",
@@ -254,14 +256,16 @@ class QueueLauncher(HostedLauncher, metaclass=Queue):
         return self.memory_gib_per_node or self.gpus_per_node * GPU_MEMORY_GIB or DEFAULT_MEMORY_GIB
 
     def site(self, key: str) -> Any:
-        """Return the value of a key in the site's ``jobqueue.yaml``; None if it is not set."""
+        """Return the value of a key in the site's ``jobqueue.yaml``, or of its former name; None if neither is set."""
         import dask
 
-        return dask.config.get(f"jobqueue.{self.name}.{key}", None)
+        value = dask.config.get(f"jobqueue.{self.name}.{key}", None)
+        return value or dask.config.get(f"jobqueue.{self.name}.{FORMER_KEYS.get(key, key)}", None)
 
     def site_lines(self, key: str) -> Sequence[str]:
         """Return the lines of a key in the site's ``jobqueue.yaml``, because an argument replaces the site's lines."""
-        return self.site(key) or ()
+        lines = self.site(key) or ()
+        return [lines] if isinstance(lines, str) else lines
 
     def site_size(self, key: str) -> Any:
         """Return the site's value for the size of a node; None if the user has set any size."""
