@@ -110,9 +110,9 @@ def stock_side(
     pattern, counts_of = PRINTED[library]
     horizon = horizon_of(case, library)
     per_iteration = counts_of(horizon, case.num_envs)
+    printing = ["--log_interval", str(per_iteration)] if library == "sb3" else []  # a number of timesteps
     process = subprocess.Popen(
-        # Stable-Baselines3 prints as often as it is told to, and counts timesteps.
-        [*stock_command(case, ENDLESS, library, device), *(["--log_interval", str(per_iteration)] * (library == "sb3"))],
+        [*stock_command(case, ENDLESS, library, device), *printing],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

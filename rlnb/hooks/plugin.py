@@ -166,7 +166,7 @@ def cause_of(exc: BaseException) -> str:
 
 
 def reason_of(exc: BaseException) -> str:
-    """Return the first exception of a chain as the reason of its last, e.g. ``", because of OSError: no (b.py, line 3)"``.
+    """Return the first exception of a chain as the reason of its last: ``", because of OSError: no (b.py, line 3)"``.
 
     An empty string if there is no other. ``from module import name`` drops the exception of a module that imports its
     names when they are asked for, such as Isaac Lab's, so the name is asked for once more.

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 
 import dask
-import pytest
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
+import pytest
 from rlnb_dask.queues import htcondor
 
 import rlnb
