@@ -169,7 +169,7 @@ def reason_of(exc: BaseException) -> str:
     """Return the first exception of a chain as the reason of its last: ``", because of OSError: no (b.py, line 3)"``.
 
     An empty string if there is no other. ``from module import name`` drops the exception of a module that imports its
-    names when they are asked for, such as Isaac Lab's, so the name is asked for once more.
+    names on their first use, such as Isaac Lab's, so the name is imported once more.
     """
     chain = [exc, *_before(exc, [exc])]
     if dropped := _dropped_by(chain[-1]):

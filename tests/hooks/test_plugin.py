@@ -184,7 +184,7 @@ def __getattr__(name):
         return importlib.import_module("lazy_x.runner").Runner
     raise AttributeError(f"No lazy_x attribute {name}")
 """
-"""A package that imports its names when they are asked for, as those of Isaac Lab do."""
+"""A package that imports its names on their first use, as those of Isaac Lab do."""
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="an ImportError does not name what was imported")
