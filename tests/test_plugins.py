@@ -60,12 +60,20 @@ def test_a_backend_that_cannot_be_loaded_is_named_with_its_library_and_its_plugi
     assert str(caught.value).endswith(". Correct its code.")
 
 
+CHAIN = """try:
+    1 / 0
+except ZeroDivisionError as exc:
+    raise {}("no") from exc"""
+
+
 @pytest.mark.parametrize(
     ("code", "fault"),
     [
         ("raise OSError('libfoo.so: cannot open')", "raised OSError: libfoo.so: cannot open"),
         ("def broken(:", "raised SyntaxError"),
         ("raise SystemExit(3)", "called sys.exit(3)"),
+        (CHAIN.format("ImportError"), ": no, because of ZeroDivisionError: division by zero ("),
+        (CHAIN.format("ValueError"), "broken_half.py, line 4), because of ZeroDivisionError: division by zero ("),
     ],
 )
 def test_a_module_of_a_plugin_that_cannot_be_imported_is_named_with_its_plugin(

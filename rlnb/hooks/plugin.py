@@ -158,18 +158,19 @@ class _Watch:
 
 def cause_of(exc: BaseException) -> str:
     """Return what an exception of a plugin was and where, e.g. ``"raised ValueError: no (/a/b.py, line 3)"``."""
-    text = f"called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else f"raised {text_of(exc)}{reason_of(exc)}"
+    text = f"called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else f"raised {text_of(exc)}"
     frames = traceback.extract_tb(exc.__traceback__)
     places = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename not in _OWN_FILES]
     last = places[-1] if places and not isinstance(exc, SyntaxError) else None  # a SyntaxError names its file itself
-    return f"{text} ({last.filename}, line {last.lineno})" if last else text
+    place = f" ({last.filename}, line {last.lineno})" if last else ""
+    return f"{text}{place}{reason_of(exc)}"
 
 
 def reason_of(exc: BaseException) -> str:
-    """Return the first exception of a chain as the reason of its last: ``", because of OSError: no (b.py, line 3)"``.
+    """Return the exception that led to another one, e.g. ``", because of OSError: no (/a/b.py, line 3)"``.
 
-    An empty string if there is no other. ``from module import name`` drops the exception of a module that imports its
-    names on their first use, such as Isaac Lab's, so the name is imported once more.
+    An empty string if none did. Some packages, such as Isaac Lab's, import their names on first use. If that fails,
+    ``from package import name`` says only that the name cannot be imported, so this function gets it once more.
     """
     chain = [exc, *_before(exc, [exc])]
     if dropped := _dropped_by(chain[-1]):
@@ -183,7 +184,7 @@ def reason_of(exc: BaseException) -> str:
 
 
 def _before(exc: BaseException, known: Sequence[BaseException]) -> list[BaseException]:
-    """Return the exceptions that led to one, the first one last. Where it leads back to a known one, the chain ends."""
+    """Return the exceptions that led to this one, the earliest last, up to one that is known already."""
     before = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
     if before is None or any(before is one for one in known):
         return []
@@ -191,7 +192,7 @@ def _before(exc: BaseException, known: Sequence[BaseException]) -> list[BaseExce
 
 
 def _dropped_by(exc: BaseException) -> BaseException | None:
-    """Return why a module could not give a name that was imported from it; None if it has no such name."""
+    """Return the exception that ``from module import name`` hid; None if the module just has no such name."""
     module = sys.modules.get(exc.name or "") if isinstance(exc, ImportError) else None
     name = getattr(exc, "name_from", None)  # None in Python 3.11
     if module is None or name is None:

@@ -26,8 +26,8 @@ PLACE = frozenset(
 A notebook in a pod has those of the pod. A worker would take them for its own, and wait for ranks that never come. The
 ranks of a run get theirs from torchrun.
 """
-DEFAULTS = "PET_"
-"""Start of the variables that replace the defaults of torchrun's options, as Kubeflow's operators set them."""
+TORCHRUN_OPTIONS = "PET_"
+"""Prefix of the variables that set torchrun's options. Kubeflow's operators set them in their pods."""
 SESSION = frozenset({"LIVESTREAM", "XR", "HEADLESS"})
 """Variables of a user's session with Isaac Sim. Two workers that stream would both need port 49100."""
 
@@ -41,7 +41,8 @@ def environment(argv: Sequence[str], variables: Mapping[str, str], *, at_once: i
         at_once: Jobs that may run on this machine at the same time.
     """
     foreign = PLACE | SESSION if runs_worker(argv) else PLACE
-    kept = {name: value for name, value in os.environ.items() if name not in foreign and not name.startswith(DEFAULTS)}
+    own = (name for name in os.environ if name not in foreign and not name.startswith(TORCHRUN_OPTIONS))
+    kept = {name: os.environ[name] for name in own}
     if runs_rlnb(argv) and not kept.get(SAFE_PATH):
         kept[SAFE_PATH] = BY_RLNB
     merged = {**kept, **temporary.variables(), **variables}

@@ -32,7 +32,7 @@ DEFAULT_MEMORY_GIB = 4.0
 GPU_CORES, GPU_MEMORY_GIB = 4, 16.0
 """Cores and memory for each GPU of a node whose own numbers are not set."""
 FORMER_KEYS = {"job-extra-directives": "job-extra", "job-script-prologue": "env-extra"}
-"""Keys of ``jobqueue.yaml``, each with its name before dask-jobqueue 0.8, which applies where the key is not set."""
+"""Keys of ``jobqueue.yaml``, each with its former name in dask-jobqueue, which applies where the key is not set."""
 PROLOGUE_FAILED = "The prologue failed on "
 PROLOGUE = (
     "set -e",
