@@ -195,7 +195,7 @@ def ours(case: Case, library: str, queue: Path, **arguments: Any) -> Iterator[Si
     with our_side(case, library, "cpu", {"RLNB_QUEUE": str(queue)}, **arguments) as (side, run):
         led_in([side])
         assert run.started is not None
-        print(f"rlnb: {run.started.threads} threads, {run.started.threads_why}", flush=True)
+        print(f"threads of rlnb: {run.started.threads}, {run.started.threads_why}", flush=True)
         yield side
 
 
