@@ -7,6 +7,7 @@
     python benchmarks/busy.py living               # beside two busy processes and a living simulator at work
     python benchmarks/busy.py two                  # two trainings at once
     python benchmarks/busy.py quota                # a quota of one core; needs root
+    python benchmarks/busy.py scalars --case 0     # those of 10 iterations, equal to stock's, busy or not
 
 All sides are started first and take turns (``turns.py``), each of them in each state of the machine in every round. A
 ratio is that of two turns of the same round. A busy process is an endless loop of Python.
@@ -29,12 +30,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from against_isaaclab import Case, asset_root
+from against_isaaclab import Case, asset_root, stock_command
 from not_worse import environment as environment_of
 from results import ratio_interval, record
 from turns import ENDLESS, Side, horizon_of, led_in, our_side, stock_side, tree
 
 import rlnb
+from rlnb.metrics.events import EventReader
+from rlnb.spec import ENDED
 
 CARTPOLE = "Isaac-Cartpole-Direct"
 CASES = (
@@ -70,6 +73,12 @@ print(run.path, flush=True)
 sys.stdin.read()
 run.cancel().wait()
 """
+ITERATIONS = 10
+"""Iterations whose scalars are compared."""
+ON_AND_OFF_S = 4.0
+"""Seconds for which the machine is busy, and then idle, while they are computed."""
+TIMED = ("Perf/", "performance/", "time/")
+"""Beginnings of the tags of times."""
 State = contextlib.AbstractContextManager[object]
 Rates = dict[tuple[str, str], list[float]]
 """Iterations per second of each round, by state and side."""
@@ -141,18 +150,33 @@ def other_side(case: Case, library: str, ranks: int, checkout: Path, folder: Pat
         kernel.communicate()
 
 
-def rates(sides: Mapping[str, Side], states: Mapping[str, int], rounds: int, turn_s: float) -> Rates:
-    """Let each side train in each state, again and again; a negative number of busy processes adds a simulator."""
+def rates(
+    sides: Mapping[str, Side],
+    states: Mapping[str, int],
+    rounds: int,
+    turn_s: float,
+    only_idle: Sequence[str] = (),
+) -> Rates:
+    """Let each side train in each state, again and again.
+
+    Args:
+        sides: The sides by name.
+        states: The number of busy processes of each state; a negative number adds a simulator.
+        rounds: Turns of each side in each state.
+        turn_s: Length of a turn.
+        only_idle: Sides that do not train beside busy processes.
+    """
     found: Rates = {}
     for number in range(rounds):
         for state, count in states.items():
             names = list(sides)[number % len(sides) :] + list(sides)[: number % len(sides)]
+            names = [name for name in names if not count or name not in only_idle]
             with busy_and_living() if count < 0 else busy(count):
                 for name in names:
                     sides[name].turns = []
                     sides[name].take(turn_s)
                     found.setdefault((state, name), []).append(sides[name].rate())
-            text = ", ".join(f"{name} {found[state, name][-1]:.3f}" for name in sides)
+            text = ", ".join(f"{name} {found[state, name][-1]:.3f}" for name in names)
             print(f"{number}, {state}: {text} iterations/s", flush=True)
     return found
 
@@ -215,7 +239,8 @@ def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
     states = {"idle machine": 0, "beside one busy process": 1, "beside two busy processes": 2}
     states = dict(list(states.items())[: arguments.busy + 1])
     with started(managers) as sides:
-        found = rates(sides, states, arguments.rounds, arguments.turn_s)
+        alone = [name for name in sides if arguments.alone and name != "now"]
+        found = rates(sides, states, arguments.rounds, arguments.turn_s, alone)
     what = f"{library}, {case.task}, {case.num_envs} envs" + (f", {ranks} ranks" if ranks > 1 else "")
     frames = statistics.median(found["idle machine", "now"]) * case.num_envs * horizon_of(case, library)
     print(f"{what}: {frames:,.0f} steps/s on an idle machine")
@@ -225,7 +250,7 @@ def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
             least = 0.85 if state == "beside one busy process" else 0.0
             note(f"{what}: steps/s {state}, / idle", pairs(found, (state, "now"), ("idle machine", "now")), least)
         for name, other in (("stock", "stock"), ("before", arguments.name)):
-            if name in managers:
+            if (state, name) in found:
                 first = (case, library, name) == (*CASES[0], "stock") and state == "beside one busy process"
                 least = 1.6 if first else 0.98
                 note(
@@ -352,15 +377,65 @@ def quota(case: Case, library: str, base: Path, arguments: argparse.Namespace) -
     note(f"{what}, / stock with the quota", pairs(found, ("idle", "quota"), ("idle", "stock")), 0.98)
 
 
+def scalars(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
+    """Compare the scalars of stock on an idle machine with rlnb's on one that is busy from time to time."""
+    (folder := base / "stock").mkdir()
+    with open(folder / "stock.log", "wb") as log:
+        command = stock_command(case, ITERATIONS, library)
+        subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=True)
+    run = rlnb.train(
+        case.selected,
+        library=library,
+        num_envs=case.num_envs,
+        max_iterations=ITERATIONS,
+        seed=7,
+        device="cpu",
+        agent=case.agent,
+    )
+    while run.state not in ENDED:
+        with busy(2):
+            time.sleep(ON_AND_OFF_S)
+        time.sleep(ON_AND_OFF_S)
+    run.wait()
+    theirs, mine = _scalars(folder / "logs"), _scalars(run.path / "logs")
+    equal = sum(mine.get(tag) == values for tag, values in theirs.items())
+    assert run.started is not None
+    record(
+        f"{library}, {case.task}, {case.num_envs} envs: scalars of {ITERATIONS} iterations on a machine that is "
+        "busy from time to time, and stock's on an idle one",
+        f"{equal} of {len(theirs)} tags, {run.started.threads} threads",
+        "bit-equal",
+        equal == len(theirs) > 0,
+    )
+
+
+def _scalars(folder: Path) -> dict[str, list[float]]:
+    reader = EventReader(folder, without="system")
+    reader.refresh()
+    return {
+        tag: [value for _, _, value in points]
+        for tag, points in reader.scalars.items()
+        if not tag.startswith(TIMED) and not tag.endswith(("/time", "fps"))
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"beside": beside, "settings": settings, "living": living, "two": two, "quota": quota}
+    parts = {
+        "beside": beside,
+        "settings": settings,
+        "living": living,
+        "two": two,
+        "quota": quota,
+        "scalars": scalars,
+    }
     parser.add_argument("part", choices=parts)
     parser.add_argument("--case", type=int, choices=range(len(CASES)), default=0)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--turn-s", type=float, default=5.0)
     parser.add_argument("--ranks", type=int, default=1, help="worker processes of the part beside")
     parser.add_argument("--busy", type=int, choices=(0, 1, 2), default=2, help="most busy processes of the part beside")
+    parser.add_argument("--alone", action="store_true", help="let rlnb alone train beside busy processes")
     parser.add_argument("--other", type=Path, help="another checkout of rlnb")
     parser.add_argument("--name", default="another checkout")
     arguments = parser.parse_args()

@@ -2,8 +2,8 @@
 
 By default, OpenMP starts a thread for each core that a process can run on, and a thread that waits for the others keeps
 its core busy for a long time before it sleeps. Beside other processes, the threads of a training then wait in this way
-for one that has lost its core. Here each process gets its share of the cores that the job may use, and a thread that
-waits soon sleeps, which is as fast on an idle machine.
+for one that has lost its core. Here each process gets its share of the cores that the job may use. Workers let their
+threads wait as suits the machine (``rlnb/worker/openmp.py``), and those of other programs soon sleep.
 """
 
 from __future__ import annotations
@@ -17,33 +17,43 @@ NUMBER = "OMP_NUM_THREADS"
 """Variable with the threads of each process, which torch and NumPy read."""
 WHY = "RLNB_THREADS"
 """Variable in which rlnb says why it has set the number."""
-WAITING: Mapping[str, str] = {"GOMP_SPINCOUNT": "3000", "KMP_BLOCKTIME": "1"}
-"""How threads wait, for the OpenMP libraries of GCC, with which torch comes, and of LLVM: a hundredth of the 300,000
-turns of a loop, and of the 200 ms, that are usual. With 1,000 turns, a training on an idle machine was 15 % slower.
-With 10,000 turns, one beside a busy process was a fifth slower. The value for LLVM has not been measured.
+SHORT: Mapping[str, str] = {"GOMP_SPINCOUNT": "3000", "KMP_BLOCKTIME": "1"}
+"""Short waits, for the OpenMP libraries of GCC, with which torch comes, and of LLVM: a hundredth of the 300,000 turns
+of a loop, and of the 200 ms, that are usual. With 1,000 turns, a training on an idle machine was 15 % slower. With
+10,000 turns, one beside a busy process was a fifth slower. The value for LLVM has not been measured.
 """
-BY_USER = (*WAITING, "OMP_WAIT_POLICY")
+BY_USER = (*SHORT, "OMP_WAIT_POLICY")
 """Variables with which a user says how threads wait."""
 
 
 def variables(environ: Mapping[str, str], *, ranks: int = 1, at_once: int = 1) -> dict[str, str]:
-    """Return the variables that the processes of a job need in addition to its environment. The user's own take
-    precedence.
+    """Return the variables with the number of threads that the processes of a job need in addition to its environment.
+    The user's own take precedence.
 
     Args:
         environ: Environment of the job.
         ranks: Processes of the job on this machine.
         at_once: Jobs that may run on this machine at the same time.
     """
-    waiting = {} if any(name in environ for name in BY_USER) else dict(WAITING)
     if environ.get(NUMBER):
-        return waiting
+        return {}
     cores = available(environ)
     number = cores.each(ranks * at_once)
     if ranks == 1 and number >= bound():
-        return waiting  # which is what OpenMP takes by itself
+        return {}  # which is what OpenMP takes by itself
     shares = [f" for {ranks} ranks"] * (ranks > 1) + [f" for {at_once} trainings at once"] * (at_once > 1)
-    return {**waiting, NUMBER: str(number), WHY: "".join([cores.why, *shares])}
+    return {NUMBER: str(number), WHY: "".join([cores.why, *shares])}
+
+
+def short_waits(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which threads soon sleep, unless the user's own say how they wait."""
+    return {} if any(name in environ for name in BY_USER) else dict(SHORT)
+
+
+def of_openmp(environ: Mapping[str, str] = os.environ) -> int:
+    """Return how many threads OpenMP starts in a process with this environment."""
+    said = environ.get(NUMBER, "")
+    return int(said) if said.isdecimal() else bound()
 
 
 def of_user(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -53,7 +63,7 @@ def of_user(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def reason(number: int, environ: Mapping[str, str] = os.environ) -> str:
     """Return why this process computes with so many threads."""
-    said = environ.get(NUMBER, "")
-    if number != (int(said) if said.isdecimal() else bound()):
+    if number != of_openmp(environ):
         return "the library's or the task's own choice"
+    said = environ.get(NUMBER)
     return environ.get(WHY) or (f"{NUMBER}={said}" if said else available(environ).why)

@@ -46,4 +46,5 @@ def environment(argv: Sequence[str], variables: Mapping[str, str], *, at_once: i
     if runs_rlnb(argv) and not kept.get(SAFE_PATH):
         kept[SAFE_PATH] = BY_RLNB
     merged = {**kept, **temporary.variables(), **variables}
-    return {**merged, **threads.variables(merged, ranks=ranks_of(argv), at_once=at_once)}
+    waits = {} if runs_worker(argv) else threads.short_waits(merged)  # a worker sees to its own
+    return {**merged, **waits, **threads.variables(merged, ranks=ranks_of(argv), at_once=at_once)}

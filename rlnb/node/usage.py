@@ -41,7 +41,7 @@ class Usage:
         self._gpus = Gpus(gpus) if gpus else None
         self._file: IO[bytes] | None = None
         self._busy_s: dict[tuple[int, float], float] = {}
-        self._waited_s: dict[tuple[int, int], float] = {}
+        self._threads: schedstat.Threads = {}
         self._since = time.monotonic()
         self._failed = False
         self._try(self._begin)
@@ -49,7 +49,7 @@ class Usage:
     def _begin(self) -> None:
         """Count what the processes have used already, as a living simulator has."""
         self._busy_s = self._count()[0]
-        self._waited_s = schedstat.waited_s(pid for pid, _ in self._busy_s)
+        self._threads = schedstat.spent(pid for pid, _ in self._busy_s)
 
     def tick(self) -> None:
         """Take a sample if one is due."""
@@ -84,11 +84,10 @@ class Usage:
         spent_s = sum(seconds - self._busy_s.get(process, 0.0) for process, seconds in busy_s.items())
         self._busy_s = busy_s
         yield "cpu_cores", spent_s / passed_s
-        waited_s = schedstat.waited_s(pid for pid, _ in busy_s)
-        if waited_s:
-            lost_s = sum(seconds - self._waited_s.get(thread, seconds) for thread, seconds in waited_s.items())
-            yield "waited_cores", lost_s / passed_s
-        self._waited_s = waited_s
+        threads = schedstat.spent(pid for pid, _ in busy_s)
+        if threads:
+            yield "waited_cores", schedstat.since(self._threads, threads).waited_s / passed_s
+        self._threads = threads
         yield "memory_gib", sum(memory.values()) / GIB
         yield from ((f"rank{rank}_memory_gib", resident / GIB) for rank, resident in memory.items() if rank)
         if self._gpus is not None:

@@ -23,6 +23,7 @@ import threading
 from pathlib import Path
 
 from rlnb.storage import files, temporary
+from rlnb.worker import openmp
 from rlnb.worker.isaac import working_folder
 from rlnb.worker.jobs.job import work
 
@@ -90,6 +91,7 @@ def main(argv: list[str]) -> int:
         return _asset_root(argv[1])
     working_folder.search()
     temporary.use()
+    openmp.manage_waits()
     if argv[0] == "serve":
         _end_with_agent()
         from rlnb.worker.requests.serve import serve

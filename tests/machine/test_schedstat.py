@@ -1,4 +1,4 @@
-"""The time that threads wait for a core, of real processes that share one."""
+"""The times that threads run and wait for a core, of real processes that share one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ def test_four_busy_processes_on_one_core_wait_for_each_other() -> None:
     pids = [process.pid for process in processes]
     try:
         time.sleep(0.5)
-        before, begin_s = schedstat.waited_s(pids), time.monotonic()
+        before, begin_s = schedstat.spent(pids), time.monotonic()
         time.sleep(1.0)
-        after, passed_s = schedstat.waited_s(pids), time.monotonic() - begin_s
+        after, passed_s = schedstat.spent(pids), time.monotonic() - begin_s
     finally:
         for process in processes:
             process.kill()
             process.wait()
     assert {pid for pid, _ in after} == {*pids}
-    lost_s = sum(after[thread] - before[thread] for thread in after)
-    assert lost_s > 1.5 * passed_s, "they lose three seconds per second together, and compute for one"
-    assert schedstat.waited_s(pids) == {}, "they have ended"
+    together = schedstat.since(before, after)
+    assert together.waited_s > 1.5 * passed_s, "they lose three seconds per second together, and compute for one"
+    assert 0.2 * passed_s < together.ran_s < 1.1 * passed_s
+    assert schedstat.since({}, after) == (0, 0), "what threads did before the first count"
+    assert schedstat.spent(pids) == {}, "they have ended"

@@ -23,7 +23,7 @@ def number(environ: dict[str, str], **shares: int) -> tuple[str | None, str | No
 
 
 def test_one_process_that_may_use_all_cores_leaves_the_number_to_openmp() -> None:
-    assert threads.variables({}) == threads.WAITING
+    assert threads.variables({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,8 @@ def test_each_process_has_its_share_of_the_cores(
 
 @pytest.mark.parametrize("name", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
 def test_threads_wait_as_the_user_says(name: str) -> None:
-    assert threads.variables({name: "ACTIVE"}) == {}
+    assert threads.short_waits({name: "ACTIVE"}) == {}
+    assert threads.short_waits({}) == threads.SHORT
 
 
 def test_the_reason_names_what_has_decided() -> None:

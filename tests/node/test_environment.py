@@ -85,7 +85,13 @@ def test_each_process_gets_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatc
     assert environment(one, {}, at_once=2)["OMP_NUM_THREADS"] == "6"
     assert environment(ranks, {"OMP_NUM_THREADS": "5"})["OMP_NUM_THREADS"] == "5", "the run's own number"
     assert "OMP_NUM_THREADS" not in environment(("python", "train.py"), {}), "OpenMP takes all cores by itself"
-    assert environment(("python", "train.py"), {}).items() >= threads.WAITING.items()
+
+
+def test_threads_of_a_script_soon_sleep_and_a_worker_sees_to_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in threads.BY_USER:
+        monkeypatch.delenv(name, raising=False)
+    assert environment(("python", "train.py"), {}).items() >= threads.SHORT.items()
+    assert not threads.SHORT.keys() & environment(("python", "-m", "rlnb.worker", "train", "/r", "/j"), {}).keys()
 
 
 def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import rlnb
 from rlnb.curves import figure
+from rlnb.machine.schedstat import Spent
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
 from rlnb.records.layout import RunDir
@@ -56,8 +57,9 @@ def test_cpu_time_before_the_first_sample_is_not_counted(busy_rank, tmp_path, mo
 
 def test_the_time_without_a_core_counts_from_the_last_sample_on(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    waited = iter([{(1, 1): 7.0}, {(1, 1): 9.0, (1, 2): 50.0}])  # the second thread has begun in between
-    monkeypatch.setattr(usage.schedstat, "waited_s", lambda pids: next(waited))
+    first, second = (1, 1), (1, 2)  # which has begun in between
+    spent = iter([{first: Spent(1.0, 7.0)}, {first: Spent(1.0, 9.0), second: Spent(1.0, 50.0)}])
+    monkeypatch.setattr(usage.schedstat, "spent", lambda pids: next(spent))
     measured = usage.Usage(tmp_path, 0, [])
     time.sleep(1.0)
     measured.tick()
@@ -74,6 +76,7 @@ ENDED = """
 import subprocess, sys, time
 from pathlib import Path
 import psutil
+from rlnb.machine.schedstat import Spent
 from rlnb.node import usage
 
 usage.SAMPLE_S = 0.0
