@@ -43,10 +43,10 @@ def spent(pids: Iterable[int]) -> Threads:
     return found
 
 
-def since(before: Threads, now: Threads) -> Spent:
-    """Return what all threads have done together between two counts. One that is new counts from the next one on."""
-    pairs = [(before[thread], times) for thread, times in now.items() if thread in before]
-    return Spent(
-        sum(after.ran_s - first.ran_s for first, after in pairs),
-        sum(after.waited_s - first.waited_s for first, after in pairs),
-    )
+def since(before: Threads, now: Threads) -> Threads:
+    """Return what each thread has done between two counts. One that is new counts from the next one on."""
+    return {
+        thread: Spent(times.ran_s - before[thread].ran_s, times.waited_s - before[thread].waited_s)
+        for thread, times in now.items()
+        if thread in before
+    }

@@ -86,7 +86,8 @@ class Usage:
         yield "cpu_cores", spent_s / passed_s
         threads = schedstat.spent(pid for pid, _ in busy_s)
         if threads:
-            yield "waited_cores", schedstat.since(self._threads, threads).waited_s / passed_s
+            spent = schedstat.since(self._threads, threads).values()
+            yield "waited_cores", sum(thread.waited_s for thread in spent) / passed_s
         self._threads = threads
         yield "memory_gib", sum(memory.values()) / GIB
         yield from ((f"rank{rank}_memory_gib", resident / GIB) for rank, resident in memory.items() if rank)

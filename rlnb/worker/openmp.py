@@ -15,6 +15,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,14 +23,18 @@ from rlnb.machine import cores, schedstat, threads
 
 SAMPLE_S = 0.5
 """Time between two counts, each of which takes half a millisecond."""
-BUSY = 0.1
-"""Share of the time that they are ready to run, in which threads that spin have no core on a busy machine. Measured on
-2 cores: 0.005 to 0.03 alone, 0.35 and more beside one busy process."""
+BUSY = 0.25
+"""Share of the time without a core from which on the machine is busy, of threads that spin. Measured on 2 cores: 0.02
+alone and 0.18 for a moment, 0.4 beside one busy process."""
 IDLE = 0.02
-"""The same share of threads that do not spin, on a machine that is idle again. Measured on 2 cores: 0.01 and less
-alone, 0.09 and more beside one busy process."""
+"""The same share of threads that do not spin, on a machine that is idle again. Measured on 2 cores: 0.004 alone, 0.06
+and more beside one busy process."""
 CALM_SAMPLES = 4
-"""Samples in a row below ``IDLE`` after which threads spin again."""
+"""Samples in a row below ``IDLE`` after which threads spin again. If the machine turns out to be busy as soon as they
+do, as it may where there are many cores, the next time takes twice as many."""
+MOST_CALM_SAMPLES = 128
+LITTLE_S = 0.1
+"""A thread that was ready to run for less than this says nothing about the machine."""
 
 
 def manage_waits() -> None:
@@ -59,12 +64,23 @@ def load() -> ctypes.CDLL | None:
 
 
 def _watch(waits: Waits) -> None:
-    before = schedstat.spent([os.getpid()])
+    before, before_s = schedstat.spent([os.getpid()]), time.monotonic()
     while True:
         time.sleep(SAMPLE_S)
-        now = schedstat.spent([os.getpid()])
-        waits.see(schedstat.since(before, now))
-        before = now
+        now, now_s = schedstat.spent([os.getpid()]), time.monotonic()
+        if now_s - before_s < 2 * SAMPLE_S:  # else this process was stopped for a while
+            waits.see(waited_share(schedstat.since(before, now).values()))
+        before, before_s = now, now_s
+
+
+def waited_share(threads: Iterable[schedstat.Spent]) -> float:
+    """Return the longest time for which one of several threads had no core.
+
+    It is a share of the longest time for which one was ready to run, which is nearly all of the time in a training.
+    """
+    spent = list(threads)
+    ready_s = max(map(sum, spent), default=0.0)
+    return max(one.waited_s for one in spent) / ready_s if ready_s > LITTLE_S else 0.0
 
 
 class Waits:
@@ -73,22 +89,27 @@ class Waits:
     def __init__(self, libgomp: ctypes.CDLL) -> None:
         self._libgomp = libgomp
         self._team: _Team | None = None
-        self._calm = 0
+        self._calm = self._spinning = 0
+        self._patience = CALM_SAMPLES
 
     @property
     def asleep(self) -> bool:
         """Whether threads sleep while they wait for others of their team."""
         return self._team is not None
 
-    def see(self, spent: schedstat.Spent) -> None:
-        """Take a sample into account: what the threads of this process have done since the last one."""
-        share = spent.waited_s / (sum(spent) or 1.0)
+    def see(self, share: float) -> None:
+        """Take a sample into account: the share of the time in which a thread had no core."""
+        if self._team is None:
+            self._spinning += 1
+            if share > BUSY:
+                again = self._calm > 0 and self._spinning <= CALM_SAMPLES
+                self._patience = min(2 * self._patience, MOST_CALM_SAMPLES) if again else CALM_SAMPLES
+                self._team, self._calm = _Team(self._libgomp), 0
+            return
         self._calm = self._calm + 1 if share < IDLE else 0
-        if self._team is None and share > BUSY:
-            self._team = _Team(self._libgomp)
-        elif self._team is not None and self._calm >= CALM_SAMPLES:
+        if self._calm >= self._patience:
             self._team.end()
-            self._team = None
+            self._team, self._spinning = None, 0
 
 
 class _Team:

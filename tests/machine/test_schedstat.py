@@ -29,8 +29,10 @@ def test_four_busy_processes_on_one_core_wait_for_each_other() -> None:
             process.kill()
             process.wait()
     assert {pid for pid, _ in after} == {*pids}
-    together = schedstat.since(before, after)
-    assert together.waited_s > 1.5 * passed_s, "they lose three seconds per second together, and compute for one"
-    assert 0.2 * passed_s < together.ran_s < 1.1 * passed_s
-    assert schedstat.since({}, after) == (0, 0), "what threads did before the first count"
+    spent = schedstat.since(before, after)
+    assert {pid for pid, _ in spent} == {*pids}
+    lost_s, ran_s = (sum(getattr(thread, name) for thread in spent.values()) for name in ("waited_s", "ran_s"))
+    assert lost_s > 1.5 * passed_s, "they lose three seconds per second together, and compute for one"
+    assert 0.2 * passed_s < ran_s < 1.1 * passed_s
+    assert schedstat.since({}, after) == {}, "what threads did before the first count"
     assert schedstat.spent(pids) == {}, "they have ended"

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import pytest
 
 from rlnb.machine import threads
+from rlnb.machine.schedstat import Spent
+from rlnb.worker.openmp import waited_share
 
 PROGRAM = """
 import json, os, sys, time
 from pathlib import Path
-from rlnb.machine.schedstat import Spent
 from rlnb.worker import openmp
 
 waits = openmp.Waits(openmp.load()) if sys.argv[1:] else openmp.manage_waits()
@@ -45,11 +46,12 @@ def second_thread_ms():
 
 for line in sys.stdin:
     if line.strip():
-        waits.see(Spent(*json.loads(line)))
+        for share in json.loads(line):
+            waits.see(share)
     variables = {name: os.environ.get(name) for name in ("GOMP_SPINCOUNT", "KMP_BLOCKTIME")}
     print(json.dumps([second_thread_ms(), torch.get_num_threads(), variables]), flush=True)
 """
-"""Takes a sample from each line that has one, and answers with the CPU time of the second thread between two
+"""Takes the samples of each line, and answers with the CPU time of the second thread between two
 operations, 2 ms apart, in ms."""
 SPINS_MS = 0.25
 """A thread that spins takes 2 ms on an idle machine, less than half of that beside others; one that sleeps, 0.03."""
@@ -93,10 +95,10 @@ def start() -> Iterator[Start]:
         )
         started.append(process)
 
-        def ask(*sample_s: float) -> Answer:
+        def ask(*samples: float) -> Answer:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(f"{json.dumps(sample_s) if sample_s else ''}\n")
+            process.stdin.write(f"{json.dumps(samples) if samples else ''}\n")
             process.stdin.flush()
             return Answer(*json.loads(process.stdout.readline()))
 
@@ -111,13 +113,23 @@ def start() -> Iterator[Start]:
 def test_threads_sleep_while_they_lack_cores_and_spin_otherwise(start: Start) -> None:
     ask = start({}, "samples")
     assert ask().spins, "as without rlnb"
-    assert ask(1.0, 0.05).spins, "a core is missing for a moment, as ever"
-    assert not ask(0.5, 0.5).spins
-    for sample_s in [(0.9, 0.1)] * 5 + [(1.0, 0.0)] * 3 + [(0.96, 0.04)] + [(1.0, 0.0)] * 3:
-        assert not ask(*sample_s).spins, "the machine is not idle for long enough"
-    assert ask(1.0, 0.0).spins
-    assert ask(0.0, 0.0).spins, "nothing has been computed"
-    assert not ask(0.5, 0.5).spins, "again"
+    assert ask(0.02, 0.2, 0.02).spins, "a core is missing for a moment, as ever"
+    assert not ask(0.4).spins
+    assert not ask(*[0.1] * 9, 0.0, 0.0, 0.0, 0.04, 0.0, 0.0, 0.0).spins, "the machine is not idle for long enough"
+    assert ask(0.0).spins
+    assert not ask(0.4).spins, "it was not idle"
+    assert not ask(*[0.0] * 7).spins, "so it takes twice as long"
+    assert ask(0.0).spins
+    assert not ask(*[0.02] * 5, 0.4).spins, "it was idle for a while"
+    assert ask(*[0.0] * 4).spins
+
+
+def test_the_thread_that_lacks_a_core_most_says_that_the_machine_is_busy() -> None:
+    spent = [Spent(0.99, 0.01)] * 15 + [Spent(0.5, 0.5), Spent(0.001, 0.0)]
+    assert waited_share(spent) == pytest.approx(0.5)
+    assert waited_share([Spent(0.3, 0.0), Spent(0.1, 0.06)]) == pytest.approx(0.2)
+    assert waited_share([Spent(0.01, 0.05)]) == 0.0, "hardly a thread was ready to run"
+    assert waited_share([]) == 0.0
 
 
 def test_threads_sleep_beside_busy_processes(start: Start) -> None:
