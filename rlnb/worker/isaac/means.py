@@ -24,19 +24,30 @@ class Means:
         """Note every mean that is taken within the context, and every Python number that is made of one.
 
         The functions themselves are replaced meanwhile. A ``TorchFunctionMode`` would see every call and attribute of
-        a tensor, which made the resets of 512 envs 0.3 ms slower each.
+        a tensor, which made each reset of a cart-pole 0.2 ms slower.
         """
         import torch
 
-        mean, method = torch.mean, torch.Tensor.mean
-        item, number = torch.Tensor.item, torch.Tensor.__float__
-        with (
-            _replaced(torch, "mean", lambda *args, **options: self._mean(mean, args, options)),
-            _replaced(torch.Tensor, "mean", lambda *args, **options: self._mean(method, args, options)),
-            _replaced(torch.Tensor, "item", lambda tensor: self._number(item, tensor)),
-            _replaced(torch.Tensor, "__float__", lambda tensor: self._number(number, tensor)),
-        ):
+        tensor: Any = torch.Tensor
+        mean, method, item, number = torch.mean, tensor.mean, tensor.item, tensor.__float__
+        functions = {
+            "mean": lambda *args, **options: self._mean(method, args, options),
+            "item": lambda value: self._number(item, value),
+            "__float__": lambda value: self._number(number, value),
+        }
+        before = {name: vars(tensor).get(name) for name in functions}
+        torch.mean = lambda *args, **options: self._mean(mean, args, options)  # type: ignore[assignment]
+        for name, function in functions.items():
+            setattr(tensor, name, function)
+        try:
             yield
+        finally:
+            torch.mean = mean
+            for name, function in before.items():
+                if function is None:  # inherited from the base class
+                    delattr(tensor, name)
+                else:
+                    setattr(tensor, name, function)
 
     def _mean(self, function: Callable[..., torch.Tensor], args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         result = function(*args, **options)
@@ -56,17 +67,3 @@ class Means:
     def _note(self, mean: object, values: torch.Tensor | None) -> None:
         if values is not None:
             self._taken.append((mean, values))
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Replace a function of a module or a class, which may inherit it, within the context."""
-    own = vars(owner).get(name)
-    setattr(owner, name, function)
-    try:
-        yield
-    finally:
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)

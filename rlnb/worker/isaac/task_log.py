@@ -57,7 +57,9 @@ class TaskLog:
                 tensors.setdefault(number.device, {})[name] = number
             elif number is not None:
                 plain[name] = number
-        found = dict(zip(plain, torch.tensor(list(plain.values()), dtype=torch.float32).unbind(), strict=True))
+        found: dict[str, torch.Tensor] = {}
+        if plain:
+            found.update(zip(plain, torch.tensor(list(plain.values()), dtype=torch.float32).unbind(), strict=True))
         for values in tensors.values():  # one copy for all numbers of a device
             found.update(zip(values, torch.stack([*values.values()]).detach().unbind(), strict=True))
         return {name: found[name] for name in logged if name in found}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from rlnb.worker.isaac.means import Means
@@ -55,3 +57,16 @@ def test_a_scripted_function_runs_inside_the_context() -> None:
     kept = means.values_of(mean)
     assert kept is not None
     assert kept.tolist() == [2.0, 2.0]
+
+
+def test_contexts_leave_the_functions_of_torch_as_they_were() -> None:
+    before = torch.mean, dict(vars(torch.Tensor))
+    outer, inner = Means(), Means()
+    with contextlib.suppress(ZeroDivisionError), outer.noted():
+        with inner.noted():
+            first = torch.ones(2).mean()
+        second = torch.ones(2).mean()
+        raise ZeroDivisionError
+    assert (torch.mean, dict(vars(torch.Tensor))) == before
+    assert [means.values_of(first) is not None for means in (outer, inner)] == [True, True]
+    assert [means.values_of(second) is not None for means in (outer, inner)] == [True, False]
