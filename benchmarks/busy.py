@@ -28,12 +28,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from against_isaaclab import Case, asset_root, stock_command
 from not_worse import environment as environment_of
 from results import ratio_interval, record
-from turns import ENDLESS, Side, horizon_of, led_in, our_side, stock_side, tree
+from turns import ENDLESS, Side, horizon_of, led_in, stock_side, tree
 
 import rlnb
 from rlnb.metrics.events import EventReader
@@ -62,17 +61,29 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 """Variables of stock's trainings."""
 GROUP = Path("/sys/fs/cgroup/cpu/rlnb-busy")
 """Group of the first version of cgroups with a quota of one core."""
-OTHER = """
-import rlnb, sys
+KERNEL = """
+import contextlib, os, sys, threading
+import rlnb
+
+def wait():
+    with contextlib.suppress(rlnb.RlnbError):
+        run.wait()
+
 rlnb.options.warm = False
 run = rlnb.train(
     {task!r}, library={library!r}, num_envs={num_envs}, max_iterations={endless}, seed=7, device="cpu", agent={agent!r},
-    nproc_per_node={ranks},
+    nproc_per_node={ranks}, launcher=rlnb.local(max_running={at_once}) if {at_once} > 1 else None,
 )
 print(run.path, flush=True)
+sys.stdout = open(os.devnull, "w")  # for the lines of the wait
+waiting = threading.Thread(target=wait)
+waiting.start()
 sys.stdin.read()
-run.cancel().wait()
+run.cancel()
+waiting.join()
 """
+HERE = Path(__file__).resolve().parents[1]
+"""This checkout."""
 ITERATIONS = 10
 """Iterations whose scalars are compared."""
 ON_AND_OFF_S = 4.0
@@ -117,8 +128,20 @@ def busy_and_living() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def other_side(case: Case, library: str, ranks: int, checkout: Path, folder: Path) -> Iterator[Side]:
-    """Start the training with rlnb of another checkout, in a kernel of its own."""
+def ours(
+    case: Case, library: str, folder: Path, *, checkout: Path = HERE, ranks: int = 1, at_once: int = 1
+) -> Iterator[Side]:
+    """Start a training with rlnb, in a kernel of its own that waits for it, and is paused with it.
+
+    Args:
+        case: What to train.
+        library: RL library.
+        folder: Folder of its queue and its runs.
+        checkout: Sources of rlnb.
+        ranks: Worker processes of the training.
+        at_once: Trainings that may run in its queue at the same time.
+    """
+    folder.mkdir(exist_ok=True)
     arguments = {
         "task": case.task,
         "library": library,
@@ -126,15 +149,19 @@ def other_side(case: Case, library: str, ranks: int, checkout: Path, folder: Pat
         "endless": ENDLESS,
         "agent": dict(case.agent),
         "ranks": ranks,
+        "at_once": at_once,
     }
-    kernel = subprocess.Popen(
-        [sys.executable, "-c", OTHER.format(**arguments)],
-        cwd=folder,
-        env=environment_of(checkout, folder),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    with open(folder / f"kernel-{time.time_ns()}.log", "wb") as log:
+        kernel = subprocess.Popen(
+            [sys.executable, "-P", "-c", KERNEL.format(**arguments)],
+            cwd=folder,
+            env=environment_of(checkout, folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,  # as a kernel of Jupyter
+        )
     assert kernel.stdout is not None
     run = rlnb.get_run(Path(kernel.stdout.readline().strip()))
 
@@ -142,8 +169,12 @@ def other_side(case: Case, library: str, ranks: int, checkout: Path, folder: Pat
         fps = run.metrics.get("fps")
         return list(zip(fps.wall_time_s, fps.iterations, strict=True)) if fps else []
 
-    side = Side(lambda: [p for p in tree(kernel.pid) if p.pid != kernel.pid], marks)
+    side = Side(lambda: tree(kernel.pid), marks)
     try:
+        led_in([side])
+        assert run.started is not None
+        if checkout == HERE:
+            print(f"threads of rlnb: {run.started.threads}, {run.started.threads_why}", flush=True)
         yield side
     finally:
         side.signal(signal.SIGCONT)
@@ -206,36 +237,18 @@ def started(sides: Mapping[str, contextlib.AbstractContextManager[Side]]) -> Ite
         yield living
 
 
-@contextlib.contextmanager
-def ours(case: Case, library: str, queue: Path, **arguments: Any) -> Iterator[Side]:
-    """Start the training with this checkout's rlnb.
-
-    Args:
-        case: What to train.
-        library: RL library.
-        queue: Folder of its queue, in which one training at a time runs unless its launcher says otherwise.
-        **arguments: Further arguments of :func:`rlnb.train`.
-    """
-    with our_side(case, library, "cpu", {"RLNB_QUEUE": str(queue)}, **arguments) as (side, run):
-        led_in([side])
-        assert run.started is not None
-        print(f"threads of rlnb: {run.started.threads}, {run.started.threads_why}", flush=True)
-        yield side
-
-
 def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
     """Compare rlnb with stock and with another checkout on an idle machine, and beside busy processes.
 
     Stock has no ranks on a CPU.
     """
-    for name in ("stock", "other"):
-        (base / name).mkdir()
+    (base / "stock").mkdir()
     ranks = arguments.ranks
-    managers = {"now": ours(case, library, base / "queue", nproc_per_node=ranks)}
+    managers = {"now": ours(case, library, base / "now", ranks=ranks)}
     if ranks == 1:
         managers["stock"] = stock_side(case, library, base / "stock", "cpu")
     if arguments.other:
-        managers["before"] = other_side(case, library, ranks, arguments.other, base / "other")
+        managers["before"] = ours(case, library, base / "before", checkout=arguments.other, ranks=ranks)
     states = {"idle machine": 0, "beside one busy process": 1, "beside two busy processes": 2}
     states = dict(list(states.items())[: arguments.busy + 1])
     with started(managers) as sides:
@@ -280,7 +293,7 @@ def living(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
     rlnb.preview("Isaac-Cartpole-Camera-Direct", num_envs=4)  # so that it lives
     (base / "stock").mkdir()
     with started(
-        {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "queue")}
+        {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "now")}
     ) as sides:
         found = rates(sides, {"idle": 0, "full": -1}, arguments.rounds, arguments.turn_s)
     beside = "beside two busy processes and a living simulator at work"
@@ -291,14 +304,14 @@ def living(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
 
 def two(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
     """Compare each of two trainings at once with itself alone: those of one queue, and those of two users."""
-    _at_once(case, library, [base / "queue"] * 2, arguments, "one queue", launcher=rlnb.local(max_running=2))
-    _at_once(case, library, [base / "one", base / "two"], arguments, "two users")
+    _at_once(case, library, [base / "both"] * 2, arguments, "one queue", at_once=2)
+    _at_once(case, library, [base / "one", base / "two"], arguments, "two users", at_once=1)
 
 
 def _at_once(
-    case: Case, library: str, queues: Sequence[Path], arguments: argparse.Namespace, whose: str, **options: Any
+    case: Case, library: str, folders: Sequence[Path], arguments: argparse.Namespace, whose: str, *, at_once: int
 ) -> None:
-    sides_of = {str(number): ours(case, library, queue, **options) for number, queue in enumerate(queues, 1)}
+    sides_of = {str(n): ours(case, library, folder, at_once=at_once) for n, folder in enumerate(folders, 1)}
     with started(sides_of) as sides:
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         for number in range(arguments.rounds):
