@@ -184,8 +184,7 @@ def ours(
 def rates(
     sides: Mapping[str, Side],
     states: Mapping[str, int],
-    rounds: int,
-    turn_s: float,
+    arguments: argparse.Namespace,
     only_idle: Sequence[str] = (),
 ) -> Rates:
     """Let each side train in each state, again and again.
@@ -193,19 +192,20 @@ def rates(
     Args:
         sides: The sides by name.
         states: The number of busy processes of each state; a negative number adds a simulator.
-        rounds: Turns of each side in each state.
-        turn_s: Length of a turn.
+        arguments: Number of rounds, turns of each side in each state of a round, and their length.
         only_idle: Sides that do not train beside busy processes.
     """
     found: Rates = {}
-    for number in range(rounds):
+    for number in range(arguments.rounds):
         for state, count in states.items():
             names = list(sides)[number % len(sides) :] + list(sides)[: number % len(sides)]
             names = [name for name in names if not count or name not in only_idle]
             with busy_and_living() if count < 0 else busy(count):
                 for name in names:
                     sides[name].turns = []
-                    sides[name].take(turn_s)
+                for name in names * arguments.turns:
+                    sides[name].take(arguments.turn_s)
+                for name in names:
                     found.setdefault((state, name), []).append(sides[name].rate())
             text = ", ".join(f"{name} {found[state, name][-1]:.3f}" for name in names)
             print(f"{number}, {state}: {text} iterations/s", flush=True)
@@ -253,7 +253,7 @@ def beside(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
     states = dict(list(states.items())[: arguments.busy + 1])
     with started(managers) as sides:
         alone = [name for name in sides if arguments.alone and name != "now"]
-        found = rates(sides, states, arguments.rounds, arguments.turn_s, alone)
+        found = rates(sides, states, arguments, alone)
     what = f"{library}, {case.task}, {case.num_envs} envs" + (f", {ranks} ranks" if ranks > 1 else "")
     frames = statistics.median(found["idle machine", "now"]) * case.num_envs * horizon_of(case, library)
     print(f"{what}: {frames:,.0f} steps/s on an idle machine")
@@ -282,7 +282,7 @@ def settings(case: Case, library: str, base: Path, arguments: argparse.Namespace
         managers[name] = stock_side(case, library, folder, "cpu", variables)
     states = {"idle": 0, "one busy process": 1, "two busy processes": 2}
     with started(managers) as sides:
-        found = rates(sides, states, arguments.rounds, arguments.turn_s)
+        found = rates(sides, states, arguments)
     for state, name in itertools.product(states, SETTINGS):
         median, low, high = ratio_interval(pairs(found, (state, name), ("idle", "stock")))
         print(f"{library}, {case.task}, {case.num_envs} envs, {state}, {name}: {median:.3f} ({low:.3f} to {high:.3f})")
@@ -295,7 +295,7 @@ def living(case: Case, library: str, base: Path, arguments: argparse.Namespace) 
     with started(
         {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "now")}
     ) as sides:
-        found = rates(sides, {"idle": 0, "full": -1}, arguments.rounds, arguments.turn_s)
+        found = rates(sides, {"idle": 0, "full": -1}, arguments)
     beside = "beside two busy processes and a living simulator at work"
     what = f"{library}, {case.task}, {case.num_envs} envs: steps/s {beside}"
     note(f"{what}, rlnb / stock", pairs(found, ("full", "now"), ("full", "stock")), 3.0)
@@ -384,7 +384,7 @@ def quota(case: Case, library: str, base: Path, arguments: argparse.Namespace) -
         "stock": within(quota_of_one(), stock_side(case, library, base / "stock", "cpu")),
     }
     with started(managers) as sides:
-        found = rates(sides, {"idle": 0}, arguments.rounds, arguments.turn_s)
+        found = rates(sides, {"idle": 0}, arguments)
     what = f"{library}, {case.task}, {case.num_envs} envs: steps/s with a quota of one core"
     note(f"{what}, / bound to one core", pairs(found, ("idle", "quota"), ("idle", "bound")), 0.9)
     note(f"{what}, / stock with the quota", pairs(found, ("idle", "quota"), ("idle", "stock")), 0.98)
@@ -445,6 +445,7 @@ def main() -> None:
     parser.add_argument("part", choices=parts)
     parser.add_argument("--case", type=int, choices=range(len(CASES)), default=0)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=1, help="turns of each side in each state of a round")
     parser.add_argument("--turn-s", type=float, default=5.0)
     parser.add_argument("--ranks", type=int, default=1, help="worker processes of the part beside")
     parser.add_argument("--busy", type=int, choices=(0, 1, 2), default=2, help="most busy processes of the part beside")

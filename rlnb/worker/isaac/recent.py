@@ -109,7 +109,7 @@ class RecentSuccess:
                 counts = self._in_step and bool(self._successes.source)
                 whole = self._is_whole[ids]
                 stack.enter_context(self._successes.of(ids, whole if counts else None))
-                if counts:
+                if counts and not self._has_looked:
                     self._ended, self._any_whole = self._ended + len(ids), self._any_whole | whole.any()
                 self._reset, self._is_new = True, self._is_new.index_fill(0, ids, True)
             yield
