@@ -29,7 +29,7 @@ alone and 0.18 for a moment, 0.4 beside one busy process."""
 IDLE = 0.02
 """The same share of threads that do not spin, on a machine that is idle again. Measured on 2 cores: 0.004 alone, 0.06
 and more beside one busy process."""
-CALM_SAMPLES = 4
+CALM_SAMPLES = 2
 """Samples in a row below ``IDLE`` after which threads spin again. If the machine turns out to be busy as soon as they
 do, as it may where there are many cores, the next time takes twice as many."""
 MOST_CALM_SAMPLES = 128

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import torch
+
+T = TypeVar("T")
 
 
 class Means:
@@ -21,49 +24,67 @@ class Means:
 
     @contextlib.contextmanager
     def noted(self) -> Iterator[None]:
-        """Note every mean that is taken within the context, and every Python number that is made of one.
-
-        The functions themselves are replaced meanwhile. A ``TorchFunctionMode`` would see every call and attribute of
-        a tensor, which made each reset of a cart-pole 0.2 ms slower.
-        """
+        """Note every mean that is taken within the context, and every Python number that is made of one."""
         import torch
 
-        tensor: Any = torch.Tensor
-        mean, method, item, number = torch.mean, tensor.mean, tensor.item, tensor.__float__
-        functions = {
-            "mean": lambda *args, **options: self._mean(method, args, options),
-            "item": lambda value: self._number(item, value),
-            "__float__": lambda value: self._number(number, value),
-        }
-        before = {name: vars(tensor).get(name) for name in functions}
-        torch.mean = lambda *args, **options: self._mean(mean, args, options)  # type: ignore[assignment]
-        for name, function in functions.items():
-            setattr(tensor, name, function)
+        _watch_methods()
+        function = torch.mean  # replaced for the time of the context only, since torch.jit.script knows it by identity
+        _noting.append(self)
+        torch.mean = _watched_mean(function)  # type: ignore[assignment]
         try:
             yield
         finally:
-            torch.mean = mean
-            for name, function in before.items():
-                if function is None:  # inherited from the base class
-                    delattr(tensor, name)
-                else:
-                    setattr(tensor, name, function)
+            torch.mean = function
+            _noting.remove(self)
 
-    def _mean(self, function: Callable[..., torch.Tensor], args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        result = function(*args, **options)
-        if args and result.dim() == 0:
-            self._note(result, args[0].detach().clone())  # an env may clear its own values right after
-        return result
+    def take(self, mean: torch.Tensor, values: torch.Tensor) -> None:
+        """Note the values of a mean. They are copied, since an env may clear its own right after."""
+        self._taken.append((mean, values.detach().clone()))
 
-    def _number(self, function: Callable[[torch.Tensor], Any], tensor: torch.Tensor) -> Any:
-        result = function(tensor)
-        self._note(result, self.values_of(tensor))
-        return result
+    def convert(self, number: object, mean: torch.Tensor) -> None:
+        """Note a number that was made of a mean."""
+        if (values := self.values_of(mean)) is not None:
+            self._taken.append((number, values))
 
     def values_of(self, mean: object) -> torch.Tensor | None:
         """Return the values of a mean, which is compared by identity; None if it is not one of these."""
         return next((values for taken, values in reversed(self._taken) if taken is mean), None)
 
-    def _note(self, mean: object, values: torch.Tensor | None) -> None:
-        if values is not None:
-            self._taken.append((mean, values))
+
+_noting: list[Means] = []
+"""Those whose context is open."""
+
+
+@functools.cache
+def _watch_methods() -> None:
+    """Let tensors tell each open context of their means and numbers, from now on.
+
+    The methods stay replaced, because each change of a class makes Python look up all of its attributes anew: a change
+    in every reset made a training of 512 cart-poles 2 % slower, and a ``TorchFunctionMode``, which sees every call and
+    attribute of a tensor, 4 %.
+    """
+    import torch
+
+    tensor: Any = torch.Tensor
+    item, number = tensor.item, tensor.__float__
+    tensor.mean = _watched_mean(tensor.mean)
+    tensor.item = functools.wraps(item)(lambda self: _converted(item(self), self))
+    tensor.__float__ = functools.wraps(number)(lambda self: _converted(number(self), self))
+
+
+def _watched_mean(mean: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(mean)
+    def watched(*args: Any, **options: Any) -> torch.Tensor:
+        result = mean(*args, **options)
+        if _noting and args and result.dim() == 0:
+            for means in _noting:
+                means.take(result, args[0])
+        return result
+
+    return watched
+
+
+def _converted(value: T, tensor: torch.Tensor) -> T:
+    for means in _noting:
+        means.convert(value, tensor)
+    return value
