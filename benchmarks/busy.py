@@ -84,6 +84,9 @@ waiting.join()
 """
 HERE = Path(__file__).resolve().parents[1]
 """This checkout."""
+SETTLE_S = 2.0
+"""Time before the first turn of each side in a state. rlnb needs 0.5 s to see that a machine is busy, and 1 s to see
+that it is idle."""
 ITERATIONS = 10
 """Iterations whose scalars are compared."""
 ON_AND_OFF_S = 4.0
@@ -204,7 +207,7 @@ def rates(
                 for name in names:
                     sides[name].turns = []
                 for name in names * arguments.turns:
-                    sides[name].take(arguments.turn_s)
+                    sides[name].take(arguments.turn_s, SETTLE_S if not sides[name].turns else 0.0)
                 for name in names:
                     found.setdefault((state, name), []).append(sides[name].rate())
             text = ", ".join(f"{name} {found[state, name][-1]:.3f}" for name in names)

@@ -81,9 +81,16 @@ class Side:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
-    def take(self, seconds: float) -> None:
-        """Train for some time, and for longer if hardly an iteration has ended in the turns of this pair."""
+    def take(self, seconds: float, settle_s: float = 0.0) -> None:
+        """Train for some time, and for longer if hardly an iteration has ended in the turns of this pair.
+
+        Args:
+            seconds: Length of the turn.
+            settle_s: Time before the turn, in which the training adapts to the state of the machine.
+        """
         self.signal(signal.SIGCONT)
+        if settle_s:
+            self.wait(settle_s)
         begin_s = time.time()
         self.turns.append((begin_s, begin_s + LATE_S))
         self.wait(seconds)

@@ -96,7 +96,7 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
 
 def flat(tensors: Iterator[tuple[str, torch.Tensor]], num_envs: int) -> dict[str, torch.Tensor]:
     """Return the tensors that have a row for each env and are no pictures, each of shape (num_envs, width)."""
-    rows = {name: value.reshape(num_envs, -1) for name, value in tensors if value.shape[:1] == (num_envs,)}
+    rows = {name: value.reshape(num_envs, -1) for name, value in tensors if value.dim() and len(value) == num_envs}
     return {name: value for name, value in rows.items() if value.shape[1] <= WIDEST}
 
 

@@ -97,17 +97,41 @@ class Recorder:
         def recorded(actions: Any) -> Any:
             if self._is_off:
                 return self._step(actions)
-            before = None
-            with torch.no_grad(), self._harmless():
-                before = self._state()
-                self._rewind.before_step(actions, every=self._size)
-            outcome = self._step(actions)
-            with torch.no_grad(), self._harmless():
-                self._keep(before, actions, outcome)
+            if torch.is_grad_enabled():
+                with torch.no_grad():
+                    before = self._before(actions)
+                outcome = self._step(actions)
+                with torch.no_grad():
+                    self._after(before, actions, outcome)
+            else:  # as in a training, where entering no_grad twice for each step would be a tenth of the cost
+                before = self._before(actions)
+                outcome = self._step(actions)
+                self._after(before, actions, outcome)
             return outcome
 
         self._env.step = recorded
         return self
+
+    def _before(self, actions: Any) -> torch.Tensor | None:
+        try:
+            before = self._state()
+            self._rewind.before_step(actions, every=self._size)
+        except Exception as exc:
+            self._turn_off(exc)
+            return None
+        return before
+
+    def _after(self, before: torch.Tensor | None, actions: Any, outcome: Any) -> None:
+        try:
+            self._keep(before, actions, outcome)
+        except NotFiniteError:
+            raise
+        except Exception as exc:
+            self._turn_off(exc)
+
+    def _turn_off(self, exc: Exception) -> None:
+        self._is_off = True
+        logger.warning("The flight recorder is off. %s: %s", type(exc).__name__, exc)
 
     @contextlib.contextmanager
     def _harmless(self) -> Iterator[None]:
@@ -117,8 +141,7 @@ class Recorder:
         except NotFiniteError:
             raise
         except Exception as exc:
-            self._is_off = True
-            logger.warning("The flight recorder is off. %s: %s", type(exc).__name__, exc)
+            self._turn_off(exc)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None or (issubclass(kind, Exception) and not issubclass(kind, NotFiniteError | TrainingStopped)):
@@ -152,7 +175,9 @@ class Recorder:
             self._rings = self._begin(before.shape[1], sum(part.width for part in self._parts))
         states, results = self._rings
         states[self._count % self._size] = before
-        results[self._count % self._size] = torch.cat([value.to(results) for value in values], dim=1)
+        device = results.device
+        values = [value if value.device == device else value.to(device) for value in values]
+        results[self._count % self._size] = torch.cat(values, dim=1)  # which converts the values too
         self._count += 1
         if self._count % EVERY == 0:
             self._look()

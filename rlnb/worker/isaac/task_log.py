@@ -61,6 +61,9 @@ class TaskLog:
         if plain:
             found.update(zip(plain, torch.tensor(list(plain.values()), dtype=torch.float32).unbind(), strict=True))
         for values in tensors.values():  # one copy for all numbers of a device
+            if len(values) == 1:
+                found.update({name: value.detach().clone() for name, value in values.items()})
+                continue
             found.update(zip(values, torch.stack([*values.values()]).detach().unbind(), strict=True))
         return {name: found[name] for name in logged if name in found}
 
