@@ -145,6 +145,8 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
 
 def title(metric: str) -> str:
     """Return the title of a metric's chart."""
+    if not metric:
+        return "(no name)"  # Plotly leaves an empty title out
     base, folder = split(metric)
     return base.replace("_", " ") + folder if base in plugins.metrics() else metric
 

@@ -181,6 +181,11 @@ def _library_faults(library: Library) -> list[str]:
         faults.append(f"exports={library.exports!r} needs a simulator, {reason}")
     if library.roles and not library.distributed:
         faults.append(f"roles={library.roles!r} needs distributed=True")
+    for pattern in library.stock_checkpoints if isinstance(library.stock_checkpoints, tuple | list) else ():
+        try:
+            re.compile(pattern)
+        except re.error as exc:
+            faults.append(f"stock_checkpoints={pattern!r}: {exc}")
     try:
         if re.compile(library.checkpoint_pattern).groups < 1:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")

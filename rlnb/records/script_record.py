@@ -7,7 +7,7 @@ from rlnb.metrics.metrics import Metrics
 from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
-from rlnb.records.stock_record import StockRecord
+from rlnb.records.stock_record import StockRecord, stock_checkpoints
 from rlnb.registration.library import Library
 from rlnb.spec import ENDED
 from rlnb.storage.walk import files_below
@@ -60,4 +60,6 @@ class ScriptRecord(RunRecord):
     @property
     def checkpoints(self) -> Checkpoints:
         library = self.library_spec or plugins.SCRIPT
-        return Checkpoints(self.folder.checkpoints("**/*.pt*", library.checkpoint_pattern), self)
+        known = stock_checkpoints(self.folder.logs, library)
+        others = self.folder.checkpoints("**/*.pt*", library.checkpoint_pattern)
+        return Checkpoints([*(path for path in others if path not in known), *known], self)

@@ -112,12 +112,19 @@ class StockRecord(RunRecord):
 
     @property
     def checkpoints(self) -> Checkpoints:
-        pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
-        paths = (path for path in files_below(self.path) if path.suffix.startswith(".pt") and path.is_file())
-        matches = ((re.search(pattern, path.name), path) for path in paths)
-        return Checkpoints(
-            [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)], self
-        )
+        return Checkpoints(stock_checkpoints(self.path, self.library_spec or plugins.SCRIPT), self)
+
+
+def stock_checkpoints(folder: Path, library: Library) -> list[Path]:
+    """Return the checkpoints below a folder in which a library wrote them without rlnb, the oldest first."""
+    patterns = library.stock_checkpoints or (library.checkpoint_pattern,)
+    found: list[tuple[int, int, Path]] = []
+    for path in files_below(folder):
+        matches = ((age, re.search(pattern, path.name)) for age, pattern in enumerate(patterns))
+        age, match = next(((age, match) for age, match in matches if match), (0, None))
+        if match is not None and not path.name.startswith(".") and path.is_file():
+            found.append((age, int(match[1]) if match.lastindex else -1, path))
+    return [path for *_, path in sorted(found)]
 
 
 def _writer_ended(events: Path) -> bool:

@@ -79,6 +79,10 @@ class Library:
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
     """Regular expression on a checkpoint's file name. The first group is its iteration, or timestep."""
+    stock_checkpoints: tuple[str, ...] = ()
+    """Regular expressions on the file names of the checkpoints that the library writes without rlnb, such as stock
+    Isaac Lab's, where :attr:`checkpoint_pattern` does not match them. The first group, if any, is the iteration or the
+    timestep. Files of a later expression count as newer."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False

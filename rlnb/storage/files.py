@@ -212,13 +212,24 @@ def temporary_name(name: str) -> str:
     return f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
 
 
+UTF8 = (
+    "If this is the name of a folder in which the characters are wrong, the process reads names as ASCII: set "
+    "PYTHONUTF8=1, or a locale such as LC_ALL=C.UTF-8, before Python starts."
+)
+"""The fix for text with lone surrogates, by which Python represents the bytes that it cannot read as text."""
+
+
 def _content(path: Path, data: object, limit_bytes: int) -> bytes:
     """Return a record's text.
 
     Raises:
-        RlnbError: The text would be larger than the limit.
+        RlnbError: The text would be larger than the limit, or is not Unicode.
     """
-    content = (json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n").encode()
+    try:
+        content = (json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n").encode()
+    except UnicodeEncodeError as exc:
+        what = f"{path.name} would hold {exc.object[max(0, exc.start - 60) : exc.end]!r}, which is not Unicode."
+        raise RlnbError(f"{what} {UTF8}") from exc
     if len(content) > limit_bytes:
         raise RlnbError(f"{path.name} would be larger than {limit_bytes >> 20} MiB. Use shorter values.")
     return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,10 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.scalars import builtin
 from rlnb.tasks import yaml_file
-from rlnb.tasks.card import GENERIC
+from rlnb.tasks.card import GENERIC, Fields
 
+DUMPED = 0.8
+"""Share of a config's values from which on a file is the config of a whole run."""
 SUFFIX = "_cfg_entry_point"
 """End of the names by which a task's registration refers to its configs."""
 AgentValues: TypeAlias = "Mapping[str, Json] | str | Path"
@@ -31,6 +34,8 @@ class AgentChoice:
     """Name of the config: an entry point of the task, or ``"generic"``; None for the library's usual one."""
     values: Mapping[str, Json] = field(default_factory=dict)
     """Values by dotted path."""
+    files: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Name of the file with each value, by path, for those that a file has; empty if another part replaces it."""
 
     @property
     def argument(self) -> Json:
@@ -70,6 +75,7 @@ def agent_choice(agent: AgentArgument) -> AgentChoice:
     if len(names) > 1:
         raise RlnbError(f"agent has the names {', '.join(map(repr, names))}. Use one of them.")
     values: dict[str, Json] = {}
+    sources: dict[str, str] = {}
     for part in parts:
         if not is_name(part):
             own = _values(part)
@@ -77,7 +83,39 @@ def agent_choice(agent: AgentArgument) -> AgentChoice:
                 for twin in _twins(path):
                     values.pop(twin, None)
             values |= own
-    return AgentChoice(name=str(names[0]) if names else None, values=values)
+            file = Path(part).name if isinstance(part, str | Path) else ""
+            sources |= dict.fromkeys(own if file else sources.keys() & own.keys(), file)
+    return AgentChoice(name=str(names[0]) if names else None, values=values, files=sources)
+
+
+def without_ruled(
+    choice: AgentChoice, library: Library, fields: Fields, arguments: Mapping[str, object]
+) -> tuple[AgentChoice, tuple[str, ...]]:
+    """Return a choice without the values that rlnb sets itself, if they come from the dumped config of a run.
+
+    Every run writes its whole agent config, with its seed and its number of iterations, which say nothing about the
+    next run. In a file of a few values, they are requests.
+
+    Args:
+        choice: The choice.
+        library: Library of the config.
+        fields: Values of the library's config for the task, from a task card.
+        arguments: The arguments of :func:`rlnb.train` by name; a value that None leaves open is kept.
+
+    Returns:
+        The choice, and the paths that were left out.
+    """
+    known = sum(path in choice.files for path in fields)
+    if known < DUMPED * len(fields) or not fields:
+        return choice, ()
+    rulings = {path: library.overruled.get(path.removeprefix("+")) for path in choice.files}
+    ruled = tuple(
+        path
+        for path, argument in rulings.items()
+        if choice.files[path] and argument is not None and (not argument or arguments.get(argument) is not None)
+    )
+    values = {path: value for path, value in choice.values.items() if path not in ruled}
+    return dataclasses.replace(choice, values=values), ruled
 
 
 def choice_of(manifest: Manifest) -> AgentChoice:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from rlnb.spec import Json
 
-CARD_SCHEMA = 12
+CARD_SCHEMA = 13
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -27,6 +27,8 @@ class ConfigField:
     """Type of the value."""
     value: Json = None
     """The config's default; the ``repr`` of a value that JSON cannot hold."""
+    required: bool = False
+    """Whether the config has no default, in a group of :attr:`AgentCard.openings`."""
 
 
 Fields = Mapping[str, ConfigField]
@@ -66,6 +68,9 @@ class AgentCard:
     """Values of the config, by dotted path."""
     takes_more: tuple[str, ...] = ()
     """Groups that are dicts, so that values can be added to them; ``""`` is the whole config."""
+    openings: Mapping[str, Fields] = field(default_factory=dict)
+    """Values without a default that may be groups, each with the fields of the group; without fields, a group takes any
+    value. An RSL-RL config has ``algorithm.rnd_cfg``, which is None, and ``obs_groups``, which may be missing."""
     missing: tuple[str, ...] = ()
     """Requirements of the library that the worker's interpreter does not meet; empty if it meets all, and for the
     configs in :attr:`TaskCard.named_agents`."""

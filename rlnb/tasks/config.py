@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
+import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -59,6 +61,51 @@ def dicts(cfg: Any, path: str = "") -> Iterator[str]:
         yield from dicts(value, f"{path}.{name}" if path else name)
 
 
+def openings(cfg: Any, path: str = "") -> Iterator[tuple[str, Fields]]:
+    """Yield each value without a default that may be a group, by dotted path, with the fields of the group."""
+    for name, value in _children(cfg):
+        below = f"{path}.{name}" if path else name
+        if _is_open(value):
+            if (group := _group(cfg, name)) is not None:
+                yield below, dict(_group_fields(group))
+        elif _is_node(value):
+            yield from openings(value, below)
+
+
+def _is_open(value: Any) -> bool:
+    return value is None or value is dataclasses.MISSING
+
+
+def _group(owner: Any, name: str) -> Any:
+    """Return a new group for a value without a default, as its annotation says; None if it is no group."""
+    if isinstance(owner, Mapping):
+        return {}  # a config without annotations
+    try:
+        annotation = typing.get_type_hints(type(owner))[name]
+    except Exception:  # an annotation may be any text
+        return None
+    for kind in (annotation, *typing.get_args(annotation)):
+        if kind is dict or typing.get_origin(kind) is dict:
+            return {}
+        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+            try:
+                return kind()
+            except TypeError:  # a dataclass of Python's own with required fields
+                return None
+    return None
+
+
+def _group_fields(group: Any, path: str = "") -> Iterator[tuple[str, ConfigField]]:
+    for name, value in _children(group):
+        below = f"{path}.{name}" if path else name
+        if value is dataclasses.MISSING:
+            yield below, ConfigField(type="any", required=True)
+        elif isinstance(value, _LEAVES):
+            yield below, ConfigField(type=_field_kind(below, value), value=plain(value))
+        elif _is_node(value):
+            yield from _group_fields(value, below)
+
+
 def _is_node(value: Any) -> bool:
     return isinstance(value, Mapping) or hasattr(value, "__dataclass_fields__")
 
@@ -71,8 +118,22 @@ def _children(cfg: Any) -> list[tuple[str, Any]]:
     return []
 
 
+def set_values(cfg: Any, values: Mapping[str, Any]) -> None:
+    """Set values by dotted path, as :func:`set_value` does. A group that takes any value needs no +.
+
+    Raises:
+        RlnbError: There is no such path.
+    """
+    free = [f"{path}." for path, fields in openings(cfg) if not fields]
+    for path, value in values.items():
+        adds = path.startswith(tuple(free))
+        set_value(cfg, f"+{path}" if adds else path, value)
+
+
 def set_value(cfg: Any, path: str, value: Any) -> None:
     """Set one value by dotted path. A leading + adds keys that a dict does not have yet.
+
+    A value without a default that the path leads through becomes a group, as in :func:`openings`.
 
     Raises:
         RlnbError: There is no such path. Isaac Lab itself would add it silently.
@@ -83,7 +144,7 @@ def set_value(cfg: Any, path: str, value: Any) -> None:
     for part in parts:
         if adds and isinstance(node, dict):
             node.setdefault(part, {})
-        node = _get(node, part, path)
+        node = _opened(node, part, path)
     if adds and isinstance(node, dict):
         node.setdefault(leaf, None)
     current = _get(node, leaf, path)
@@ -103,6 +164,18 @@ def value_at(cfg: Any, path: str) -> Json:
     for name in path.split("."):
         node = dict(_children(node)).get(name)
     return tree(node) if _is_node(node) else plain(node)
+
+
+def _opened(node: Any, name: str, path: str) -> Any:
+    """Return a value that a path leads through, which is made a group if it has no default."""
+    value = _get(node, name, path)
+    if not _is_open(value) or (group := _group(node, name)) is None:
+        return value
+    if isinstance(node, dict):
+        node[name] = group
+    else:
+        setattr(node, name, group)
+    return group
 
 
 def _get(node: Any, name: str, path: str) -> Any:

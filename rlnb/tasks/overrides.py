@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -24,6 +25,8 @@ def check_task(task: Task, card: TaskCard) -> None:
         raise CheckError(task.id, problems)
 
 
+LIKELY = 0.7
+"""Least similarity of a path with the one that an error suggests, 0 to 1."""
 AUTO = "auto"
 """Value of a config that leaves a number to the library, such as skrl's interval between checkpoints."""
 _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
@@ -73,7 +76,14 @@ def check_agent(manifest: Manifest, library: Library | None, agent: AgentCard | 
     if library is None or agent is None or agent.error:
         return []
     subject, former = f"agent config of {library.name}", library.former_names
-    return check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more, former_names=former)
+    return check_values(
+        manifest.agent,
+        agent.fields,
+        subject,
+        takes_more=agent.takes_more,
+        openings=agent.openings,
+        former_names=former,
+    )
 
 
 def check_values(
@@ -82,6 +92,7 @@ def check_values(
     subject: str,
     *,
     takes_more: Sequence[str] = (),
+    openings: Mapping[str, Fields] = MappingProxyType({}),
     former_names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Problem]:
     """Return a problem for each value whose path does not exist or whose type does not fit.
@@ -91,12 +102,17 @@ def check_values(
         fields: Values of the config, from a task card.
         subject: Name of the config, for the problems.
         takes_more: Groups that are dicts, so that values can be added to them; ``""`` is the whole config.
+        openings: Values that may become groups, as in :attr:`rlnb.tasks.card.AgentCard.openings`.
         former_names: Paths of older versions, each mapped to its present paths.
     """
     groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
-    problems = []
+    problems: list[Problem] = []
+    opened: dict[str, dict[str, Json]] = {}
     for name, value in values.items():
         path, adds = name.removeprefix("+"), name.startswith("+")
+        if path not in fields and (group := _opening(path, openings)):
+            opened.setdefault(group, {})[path.removeprefix(f"{group}.")] = value
+            continue
         if path not in fields:
             inside = max((group for group in _groups_of(path) if group in groups), key=len, default="")
             free = all(path.split(".")) and path not in groups and not fields.keys() & {*_groups_of(path)}
@@ -107,11 +123,11 @@ def check_values(
                 problems.append(Problem(what=what, fix=f"Use {' and '.join(map(repr, former_names[path]))}."))
                 continue
             below = [name for name in fields if name.startswith(f"{path}.")]
-            hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
+            hint = f" It is a group: {', '.join(below[:5])}, ..." if below else _meant(path, fields)
             fix = "Correct the path."
             if adds and inside not in takes_more:
                 fix = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
-            elif not adds and free and inside in takes_more and not hint:  # a path with a close match is a typo
+            elif not adds and free and inside in takes_more:
                 fix = f"Correct the path, or add it: '+{path}'."
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", fix=fix))
             continue
@@ -123,7 +139,45 @@ def check_values(
                     fix=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
                 )
             )
+    for group, inner in opened.items():
+        problems += _check_group(inner, openings[group], f"{subject}, {group}", group)
     return problems
+
+
+def _opening(path: str, openings: Mapping[str, Fields]) -> str:
+    """Return the value that a path leads through and that may become a group; empty if there is none."""
+    return next((group for group in _groups_of(path) if group in openings), "")
+
+
+def _check_group(values: Mapping[str, Json], fields: Fields, subject: str, group: str) -> list[Problem]:
+    """Return the problems of the values of a new group; none if it takes any value."""
+    if not fields:
+        return []
+    lacking = [name for name, field in fields.items() if field.required and values.get(name) is None]
+    problems = check_values(values, fields, subject)
+    if lacking:
+        what = f"{subject}: {' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no default."
+        problems.append(Problem(what=what, fix=f"Pass {', '.join(f'{group}.{name}' for name in lacking)} too."))
+    return problems
+
+
+def _meant(path: str, fields: Fields) -> str:
+    """Return the hint at the value that a path without one probably stands for; empty if none is likely.
+
+    Only what differs is compared, since the paths of one group have a long beginning in common.
+    """
+    if group := next((group for group in _groups_of(path) if group in fields), ""):
+        return f" Did you mean {group!r}?"
+    alike = {name: difflib.SequenceMatcher(None, *_apart(path, name)).ratio() for name in fields}
+    best = max(alike, key=alike.__getitem__, default="")
+    return f" Did you mean {best!r}?" if best and alike[best] >= LIKELY else ""
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Return two paths without the groups that they have in common."""
+    groups = [group for group in _groups_of(one) if group and group in _groups_of(other)]
+    common = len(f"{groups[-1]}.") if groups else 0
+    return one[common:], other[common:]
 
 
 def _fits(value: object, field: ConfigField) -> bool:

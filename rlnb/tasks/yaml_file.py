@@ -14,6 +14,7 @@ from rlnb.errors import RlnbError
 from rlnb.storage import files
 
 if TYPE_CHECKING:
+    from ruamel.yaml.constructor import SafeConstructor
     from ruamel.yaml.events import Event
 
 LARGEST_BYTES = 1 << 20
@@ -21,6 +22,8 @@ LARGEST_BYTES = 1 << 20
 `Isaac-Reorient-KukaAllegro-Camera`, has 112 kB and 6,486 values."""
 MOST_VALUES = 20_000
 """Largest number of values in a YAML file, with those that its aliases repeat."""
+TUPLE = "tag:yaml.org,2002:python/tuple"
+"""Tag of a tuple in the files of PyYAML, with which Isaac Lab writes the config of a run."""
 DEEPEST = 100
 """Largest depth of nested values."""
 
@@ -30,7 +33,8 @@ def load(path: Path, kind: Literal["safe", "rt"]) -> Any:
 
     Args:
         path: The file.
-        kind: ruamel's loader: ``"safe"`` refuses tags of Python objects, and ``"rt"`` ignores them.
+        kind: ruamel's loader: ``"safe"`` refuses tags of Python objects but tuples, which become lists, and ``"rt"``
+            ignores them.
 
     Raises:
         RlnbError: The file is not valid YAML, or is too large, too deep, or contains itself.
@@ -46,9 +50,23 @@ def load(path: Path, kind: Literal["safe", "rt"]) -> Any:
     try:
         text = content.decode("utf-8")
         _check(path, YAML(typ="safe", pure=True).parse(text))
-        return YAML(typ=kind, pure=True).load(text)
+        yaml = YAML(typ=kind, pure=True)
+        if kind == "safe":
+            yaml.Constructor = _constructor()
+        return yaml.load(text)
     except (YAMLError, ValueError) as exc:  # a number with thousands of digits is a ValueError
         raise RlnbError(f"{path} is not plain YAML: {exc}") from exc
+
+
+def _constructor() -> type[SafeConstructor]:
+    """Return ruamel's constructor of plain values, which also takes the tuples that Isaac Lab writes into configs."""
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class Constructor(SafeConstructor):
+        pass
+
+    Constructor.add_constructor(TUPLE, lambda constructor, node: constructor.construct_sequence(node, deep=True))
+    return Constructor
 
 
 def _check(path: Path, events: Iterator[Event]) -> None:

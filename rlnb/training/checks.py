@@ -22,7 +22,7 @@ from rlnb.settings import Root
 from rlnb.simulation import far
 from rlnb.simulation.agent import names_for
 from rlnb.spec import Json, Manifest
-from rlnb.storage import sharing
+from rlnb.storage import files, sharing
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
@@ -141,6 +141,9 @@ def _is_unicode(text: str) -> bool:
 
 
 def _check_root(root: Path) -> Iterator[Problem]:
+    if not _is_unicode(str(root)):
+        yield Problem(what=f"the run folder {str(root)!a} is not Unicode.", fix=files.UTF8)
+        return
     existing = next(folder for folder in (root, *root.parents) if os.path.exists(folder))
     fix = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):

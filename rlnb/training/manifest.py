@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import secrets
 import subprocess
@@ -12,12 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, Problem, RlnbError
 from rlnb.hooks.registry import package_versions
 from rlnb.machine.threads import NUMBER
 from rlnb.records import weights
 from rlnb.records.find import run_of
+from rlnb.records.record import RunRecord
+from rlnb.records.stock_record import StockRecord, is_stock
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -144,7 +148,7 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
             )
         return Origin(checkpoint=str(newest_of(init_from, "init_from")), parent=init_from.id)
     path = Path(init_from).absolute()
-    run = run_of(path)
+    run = _owner_of(path)
     if run is not None and run.library != library:
         what = f"{path} belongs to {run.id}, trained with {run.library}: its weights do not fit {library}."
         raise RlnbError(f"{what} Use library={run.library!r}.")
@@ -152,6 +156,20 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
         fix = run.checkpoints.other_fix(path) if run is not None else "Use another file."
         raise RlnbError(f"init_from: {path} is not finite: {fault}. {fix}")
     return Origin(checkpoint=str(path), parent=str(init_from))
+
+
+def _owner_of(path: Path) -> RunRecord | None:
+    """Return the run that trained a checkpoint; None if none is known.
+
+    The script of a run may be stock's own, which has written a run of its own below the logs. Of any other script, the
+    library is unknown.
+    """
+    run = run_of(path)
+    if run is None or run.library != plugins.SCRIPT.name:
+        return run
+    inside = itertools.takewhile(lambda folder: folder != run.path, path.parents)
+    stock = next((StockRecord(folder) for folder in inside if is_stock(folder)), None)
+    return stock if stock is not None and stock.library in plugins.libraries() else None
 
 
 def _git() -> dict[str, str]:

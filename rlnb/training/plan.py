@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.simulation import far
 from rlnb.spec import Json, Manifest, Task
-from rlnb.tasks.agent_config import AgentChoice, agent_choice
+from rlnb.tasks.agent_config import AgentChoice, agent_choice, without_ruled
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
@@ -24,6 +25,8 @@ from rlnb.training.manifest import first_origin, make_manifest
 from rlnb.training.repeat import as_recorded, first_weights, linked
 from rlnb.training.request import TrainRequest
 from rlnb.training.script import with_interpreter
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +113,14 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
         task = script_task(request.script, request.args, request.refused_by_a_script())
         return task, Lookup(name=plugins.SCRIPT.name), agent
     task = as_task(request.task, root)
-    return task, look_up(task, request.library, root, python, asset_root, agent_name=agent.name), agent
+    lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
+    if lookup.library is not None and lookup.agent is not None:
+        arguments = {name: getattr(request, name) for name in {*lookup.library.overruled.values()} - {""}}
+        agent, ruled = without_ruled(agent, lookup.library, lookup.agent.fields, arguments)
+        if ruled:
+            files = " and ".join(sorted({agent.files[path] for path in ruled}))
+            logger.info("%s is the config of a run. Its %s do not count: rlnb sets them.", files, ", ".join(ruled))
+    return task, lookup, agent
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:

@@ -22,6 +22,11 @@ def test_the_default_is_one_subplot_for_each_usual_metric_that_was_logged(runs):
     assert len(shown.data) == 4 * len(SEEDS)
 
 
+def test_a_tag_without_a_name_has_a_title():
+    chart = figure.panels(["", "reward"], "frames")
+    assert [note.text for note in chart.layout.annotations] == ["(no name)", "reward"]
+
+
 def test_a_curve_shows_the_logged_values_over_frames(runs):
     trace = figure.figure(runs[:1], ["reward"]).data[0]
     assert list(trace.x) == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]

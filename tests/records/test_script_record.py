@@ -76,6 +76,14 @@ def test_checkpoints_are_found_wherever_the_script_writes_them(record: ScriptRec
     assert [path.name for path in record.checkpoints] == ["model_9.pt", "model_10.pt"]
 
 
+def test_checkpoints_of_stock_are_found_in_the_logs_of_a_script(record: ScriptRecord) -> None:
+    log(record, "rollout/ep_rew_mean", "train/approx_kl")
+    (record.folder.logs / "sb3").mkdir()
+    for name in ("model.zip", "model_1000_steps.zip", "mine.pt"):
+        (record.folder.logs / "sb3" / name).touch()
+    assert [path.name for path in record.checkpoints] == ["mine.pt", "model_1000_steps.zip", "model.zip"]
+
+
 def test_a_library_is_detected_from_the_tags_of_its_older_versions(record: ScriptRecord) -> None:
     log(record, "Loss/value_function")
     assert record.metrics["value_loss"].values == [0.0, 1.0, 2.0]

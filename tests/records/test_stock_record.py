@@ -63,6 +63,35 @@ def test_the_logs_of_stock_isaaclab_are_listed(tmp_path: Path, below: str) -> No
     assert folder.name in run._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("library", "names"),
+    [
+        ("sb3", ["model_200_steps.zip", "model_1000_steps.zip", "model.zip"]),
+        ("skrl", ["checkpoints/best_agent.pt", "checkpoints/agent_80.pt", "checkpoints/agent_160.pt"]),
+        (
+            "rl_games",
+            [
+                "nn/cartpole_direct.pth",
+                "nn/last_cartpole_direct_ep_9_rew_4.pth",
+                "nn/last_cartpole_direct_ep_10_rew_2.pth",
+            ],
+        ),
+        ("rsl_rl", ["model_2.pt", "model_10.pt"]),
+    ],
+)
+def test_the_checkpoints_of_every_library_are_found_the_newest_last(
+    tmp_path: Path, library: str, names: list[str]
+) -> None:
+    folder = stock_run(tmp_path / "logs")
+    (folder / "run.json").write_text(f'{{"task": "Isaac-Cartpole-Direct", "library": "{library}"}}')
+    (folder / "model_2.pt").unlink()
+    for name in reversed([*names, "model_vecnormalize.pkl", "params/model.txt"]):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    (run,) = rlnb.runs(tmp_path / "logs")
+    assert [path.relative_to(folder).as_posix() for path in run.checkpoints] == names
+
+
 def test_a_stock_run_has_metrics_in_frames(tmp_path: Path) -> None:
     stock_run(tmp_path / "logs")
     (run,) = rlnb.runs(tmp_path / "logs")

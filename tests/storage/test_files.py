@@ -198,3 +198,10 @@ def test_a_record_that_is_written_anew_replaces_the_old_one(tmp_path: Path) -> N
     with pytest.raises(RlnbError, match="cannot be written as JSON"):
         files.write_anew(path, {"time_s": object()})
     assert files.read_json(path) == {"time_s": 2.0}
+
+
+def test_a_record_with_a_name_that_is_not_unicode_is_refused_with_the_fix(tmp_path: Path) -> None:
+    folder = os.fsdecode("/daten/\u6570\u636e".encode()[:-1])  # cut within a character, as an ASCII locale reads all
+    with pytest.raises(RlnbError, match=r"record.json would hold .*which is not Unicode.*PYTHONUTF8=1"):
+        files.write_once(tmp_path / "record.json", {"root": Path(folder)})
+    assert not list(tmp_path.iterdir())

@@ -9,7 +9,15 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.spec import Manifest, Task
-from rlnb.tasks.agent_config import AgentChoice, agent_choice, choice_of, horizon_of, libraries_of
+from rlnb.tasks.agent_config import (
+    AgentChoice,
+    agent_choice,
+    choice_of,
+    horizon_of,
+    libraries_of,
+    without_ruled,
+)
+from rlnb.tasks.card import ConfigField
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -48,13 +56,44 @@ def test_a_yaml_file_is_read(tmp_path: Path, as_text: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("- 1\n- 2\n", "not a mapping"), ("a: [1\n", "not plain YAML"), ("a: !!python/tuple [1]\n", "not plain YAML")],
+    [
+        ("- 1\n- 2\n", "not a mapping"),
+        ("a: [1\n", "not plain YAML"),
+        ("a: !!python/name:os.system\n", "not plain YAML"),
+    ],
 )
 def test_a_file_of_another_kind_is_refused_with_the_reason(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text(text)
     with pytest.raises(rlnb.RlnbError, match=f"agent.yaml .*{expected}"):
         agent_values(path)
+
+
+def test_the_tuples_in_the_config_of_a_run_are_read_as_lists(tmp_path: Path) -> None:
+    path = tmp_path / "agent.yaml"
+    path.write_text("std_range: !!python/tuple\n- 1.0\n- !!python/tuple [2, x]\n")
+    assert agent_values(path) == {"std_range": [1.0, [2, "x"]]}
+
+
+def test_what_rlnb_sets_does_not_count_in_the_config_of_a_whole_run(tmp_path: Path) -> None:
+    library = rlnb.Library(
+        name="demo", backend="", overruled={"seed": "seed", "steps": "max_iterations", "logger": "", "gone": ""}
+    )
+    fields = {name: ConfigField(type="any") for name in ("seed", "steps", "logger", "rate", "gamma")}
+    whole, part = tmp_path / "agent.yaml", tmp_path / "mine.yaml"
+    whole.write_text("seed: 7\nsteps: 300\nlogger: wandb\ngone: 1\nrate: 0.1\ngamma: 0.9\n")
+    part.write_text("seed: 7\nrate: 0.1\n")
+    arguments = {"seed": 42, "max_iterations": None}
+
+    def kept(*agent: object) -> dict[str, object]:
+        choice, ruled = without_ruled(agent_choice(list(agent)), library, fields, arguments)  # type: ignore[arg-type]
+        assert not {*ruled} & choice.values.keys()
+        return dict(choice.values)
+
+    assert kept(whole) == {"steps": 300, "rate": 0.1, "gamma": 0.9}, "no argument says the number of steps"
+    assert kept(part) == {"seed": 7, "rate": 0.1}, "a request, which may be refused"
+    assert kept(whole, {"seed": 8, "rate": 0.2}) == {"seed": 8, "steps": 300, "rate": 0.2, "gamma": 0.9}
+    assert kept({"seed": 8}, str(whole)) == {"steps": 300, "rate": 0.1, "gamma": 0.9}
 
 
 def test_a_value_that_is_not_a_mapping_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.tasks import config
 from rlnb.tasks.card import ConfigField
-from rlnb.tasks.config import dicts, set_value, tree
+from rlnb.tasks.config import dicts, openings, set_value, set_values, tree
 
 
 @dataclass
@@ -32,6 +32,51 @@ def test_a_tree_has_the_values_of_a_config_as_json() -> None:
     cfg = {"agent": {"sizes": (64, 32), "name": None, "act": object}, "algorithm": Algorithm(extra={"gamma": 0.9})}
     nested = {"agent": {"sizes": [64, 32], "name": None}, "algorithm": {"learning_rate": 1e-3, "extra": {"gamma": 0.9}}}
     assert json.loads(json.dumps(tree(cfg))) == nested
+
+
+@dataclass
+class Distillation:
+    loss: Any = field(default_factory=lambda: MISSING)
+    algorithm: Algorithm = field(default_factory=Algorithm)
+
+
+@dataclass
+class Runner:
+    rnd: Distillation | None = None
+    groups: dict[str, list[str]] = field(default_factory=lambda: MISSING)  # type: ignore[arg-type, return-value]
+    seed: int | None = None
+    algorithm: Algorithm = field(default_factory=Algorithm)
+
+
+def test_values_without_a_default_may_be_groups_as_their_annotations_say() -> None:
+    cfg = {"runner": Runner(), "kwargs": None}
+    assert dict(openings(cfg)) == {
+        "runner.rnd": {
+            "loss": ConfigField(type="any", required=True),
+            "algorithm.learning_rate": ConfigField(type="float", value=1e-3),
+        },
+        "runner.groups": {},
+        "kwargs": {},
+    }
+
+
+def test_a_path_through_a_value_without_a_default_makes_the_group() -> None:
+    cfg: dict[str, Any] = {"runner": Runner(), "kwargs": None}
+    values = {
+        "runner.rnd.algorithm.learning_rate": 2,
+        "runner.rnd.loss": "mse",
+        "runner.groups.actor": ["policy"],
+        "runner.groups.critic": ["policy", "state"],
+        "kwargs.size": 4,
+        "kwargs.of.more": 5,
+    }
+    set_values(cfg, values)
+    groups = {"actor": ["policy"], "critic": ["policy", "state"]}
+    rnd = Distillation("mse", Algorithm(2.0))
+    assert cfg == {"runner": Runner(rnd, groups), "kwargs": {"size": 4, "of": {"more": 5}}}
+    for path in ("runner.rnd.los", "runner.seed.a", "runner.algorithm.rate"):
+        with pytest.raises(rlnb.RlnbError, match="No config value"):
+            set_values({"runner": Runner()}, {path: 1})
 
 
 def test_a_value_that_does_not_exist_is_refused() -> None:

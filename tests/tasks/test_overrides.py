@@ -84,6 +84,49 @@ def test_the_problem_of_an_unknown_path_names_the_closest() -> None:
     assert problem.what == "override of Demo: no config value 'sim.dtt'. Did you mean 'sim.dt'?"
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("params.config.seq_lenght", "params.config.seq_length"),
+        ("param.config.seq_length", "params.config.seq_length"),
+        ("params.config.use_diagnostics", None),
+        ("agent.experiment.wandb", None),
+        ("agent.experiments.directory", "agent.experiment.directory"),
+        ("agent.directory", None),
+    ],
+)
+def test_a_path_is_suggested_only_if_it_is_likely(path: str, meant: str | None) -> None:
+    names = ("params.config.seq_length", "params.config.device", "agent.experiment.directory")
+    fields = {name: ConfigField(type="str", value="") for name in names}
+    (problem,) = overrides.check_values({path: 1}, fields, "agent config", takes_more=["agent.experiment"])
+    assert problem.what == f"agent config: no config value {path!r}." + (f" Did you mean {meant!r}?" if meant else "")
+    assert (problem.fix == f"Correct the path, or add it: '+{path}'.") == path.startswith("agent.experiment.")
+
+
+def test_a_value_without_a_default_may_become_a_group() -> None:
+    rnd = {
+        "weight": ConfigField(type="float", value=0.0),
+        "schedule.mode": ConfigField(type="str", value="constant"),
+        "function": ConfigField(type="any", required=True),
+    }
+    fields = {"algorithm.rnd_cfg": ConfigField(type="any"), **FIELDS}
+    openings = {"algorithm.rnd_cfg": rnd, "groups": {}}
+
+    def found(**values: Any) -> list[str]:
+        paths = {name.replace("__", "."): value for name, value in values.items()}
+        problems = overrides.check_values(paths, fields, "agent config", openings=openings)
+        return [f"{problem.what} {problem.fix}" for problem in problems]
+
+    assert found(algorithm__rnd_cfg=None, groups__actor=["policy"], groups__critic=["policy"]) == []
+    assert found(algorithm__rnd_cfg__weight=1, algorithm__rnd_cfg__function="m:f") == []
+    assert found(algorithm__rnd_cfg__weight="x", algorithm__rnd_cfg__schedule__mod="step") == [
+        "agent config, algorithm.rnd_cfg: weight takes float (now 0.0), not 'x'. Pass a float.",
+        "agent config, algorithm.rnd_cfg: no config value 'schedule.mod'. Did you mean 'schedule.mode'? "
+        "Correct the path.",
+        "agent config, algorithm.rnd_cfg: function has no default. Pass algorithm.rnd_cfg.function too.",
+    ]
+
+
 def test_a_plus_adds_a_value_that_the_config_lacks() -> None:
     def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
         problems = overrides.check_values({path: "new"}, FIELDS, "agent config", takes_more=takes_more)
@@ -94,7 +137,9 @@ def test_a_plus_adds_a_value_that_the_config_lacks() -> None:
     assert "this config is a class, to which nothing can be added" in found("+gamma", ["sim"])[0]
     assert "sim is a class, to which nothing can be added" in found("+sim.gamma", [""])[0]
     assert found("+sim.empty.gamma", ["sim.empty"]) == []
-    assert found("sim.dtt") == ["agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path."]
+    assert found("sim.dtt") == [
+        "agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path, or add it: '+sim.dtt'."
+    ]
     for nameless in ("", "+", "+sim.", "+.gamma"):
         assert found(nameless)[0].endswith("Correct the path."), nameless
     assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it exists"

@@ -165,6 +165,13 @@ def test_a_file_in_place_of_the_root_is_a_problem(root: Path, monkeypatch: pytes
     assert root.read_bytes() == b""
 
 
+def test_a_root_that_is_not_unicode_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "root", root / "\udce6\udc95\udcb0")
+    (what,) = problems_of(echo)
+    assert what.endswith("is not Unicode.")
+    assert not root.exists()
+
+
 @pytest.mark.parametrize("mode", [0o555, 0o000])
 def test_a_folder_that_this_user_cannot_write_to_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
     with tempfile.TemporaryDirectory() as made:

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb import plugins
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.training.manifest import origin_of
 
 
 def test_the_commit_is_recorded_and_the_repository_is_unchanged(
@@ -33,3 +37,21 @@ def test_the_versions_are_those_of_python_rlnb_and_the_packages_of_all_plugins(r
     versions = rlnb.train("Echo", library="echo", max_iterations=1).manifest.versions
     assert {"rlnb-echo", "rlnb-tasks", "rlnb-dask"} < versions.keys()
     assert (versions["rlnb"], versions["python"]) == (rlnb.__version__, sys.version.split()[0])
+
+
+def test_weights_in_the_logs_of_a_script_are_those_of_its_stock_run_or_of_any_library(tmp_path: Path) -> None:
+    manifest = rlnb.Manifest(
+        run_id="r", created="", task=rlnb.Task(id="train.py"), library=plugins.SCRIPT.name, script=("train.py",)
+    )
+    files.write_once(tmp_path / "manifest.json", to_json(manifest))
+    stock, own = tmp_path / "logs" / "rsl_rl" / "cartpole" / "2026-01-01_00-00-00", tmp_path / "logs" / "own"
+    for folder in (stock / "params", own):
+        folder.mkdir(parents=True)
+    for name in ("agent.yaml", "env.yaml"):
+        (stock / "params" / name).touch()
+    for path in (stock / "model_4.pt", own / "policy.pt"):
+        path.write_bytes(b"weights")
+    assert origin_of(stock / "model_4.pt", "rsl_rl").checkpoint == str(stock / "model_4.pt")
+    with pytest.raises(rlnb.RlnbError, match=r"trained with rsl_rl: its weights do not fit skrl. Use library='rsl_rl'"):
+        origin_of(stock / "model_4.pt", "skrl")
+    assert origin_of(own / "policy.pt", "skrl").checkpoint == str(own / "policy.pt")

@@ -45,7 +45,7 @@ def test_a_training_without_a_simulator_has_no_problems() -> None:
 
 def test_a_misspelt_agent_value_is_refused_with_the_closest_name_and_a_wrong_type_with_the_right_one() -> None:
     assert problems("echo", agent={"gaol": 2.0, "fork": 3}) == [
-        ("agent config of echo: no config value 'gaol'. Did you mean 'goal'?", "Correct the path."),
+        ("agent config of echo: no config value 'gaol'. Did you mean 'goal'?", "Correct the path, or add it: '+gaol'."),
         ("agent config of echo: fork takes bool (now False), not 3.", "Pass a bool."),
     ]
 

@@ -106,3 +106,36 @@ def test_what_the_env_logs_in_each_step_is_in_the_mean_of_the_iteration(backend:
         logger = SimpleNamespace(record_mean=lambda name, value: rows.append((name, value)))
         assert logged.to_agent({"self": SimpleNamespace(logger=logger)}, {}) is True
     assert rows == [("Kinds/height", 0.5)]
+
+
+@pytest.mark.parametrize("normalises", [False, True])
+def test_the_weights_of_stock_are_loaded(backend: ModuleType, tmp_path: Path, normalises: bool) -> None:
+    import torch
+
+    trained = agent(backend, tmp_path, seed=1, normalises=normalises).learn(128, log_interval=10)
+    trained.save(tmp_path / "model_128_steps.zip")
+    if normalises:
+        trained.get_vec_normalize_env().save(tmp_path / "model_128_steps_vecnormalize.pkl")
+    fresh = agent(backend, tmp_path, seed=2, normalises=normalises)
+    path = tmp_path / "model_128_steps.zip"
+    if normalises:
+        with pytest.raises(rlnb.RlnbError, match=r"a pickle, which runs code. If you know .* pass trust=True"):
+            fresh.restore(path, trust=False, weights_only=True)
+    fresh.restore(path, trust=normalises, weights_only=True)
+    expected = trained.policy.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in fresh.policy.state_dict().items())
+    if normalises:
+        assert (fresh._moments()["obs"]["mean"] == trained._moments()["obs"]["mean"]).all()
+        (tmp_path / "model_128_steps_vecnormalize.pkl").unlink()
+        with pytest.raises(rlnb.RlnbError, match=r"model_128_steps_vecnormalize.pkl does not exist"):
+            fresh.restore(path, trust=True, weights_only=True)
+
+
+def test_a_file_that_is_no_checkpoint_of_stock_is_refused(backend: ModuleType, tmp_path: Path) -> None:
+    import zipfile
+
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("policy.pth", b"no weights")
+    with pytest.raises(rlnb.RlnbError, match="is not a checkpoint of PPO as this agent is configured"):
+        agent(backend, tmp_path, seed=1).restore(path, trust=True, weights_only=True)

@@ -98,8 +98,7 @@ def configured(
     registered = isaaclab.register(task, module)
     env_cfg, choice = env_config.overridden(task, registered, mode), agent or AgentChoice()
     agent_cfg = agents.resolve(task, registered, library, choice.name) if library else None
-    for path, value in choice.values.items():
-        config.set_value(agent_cfg, path, value)
+    config.set_values(agent_cfg, choice.values)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = torch_device(device)
     env_cfg.seed = seed

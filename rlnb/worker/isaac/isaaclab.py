@@ -124,13 +124,16 @@ def import_tasks(name: str) -> None:
             raise  # a module that it imports is missing
         raise RlnbError(
             f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}."
-            f"{working_folder.why_not(name)} "
-            "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then "
-            "call rlnb.simulator().restart()."
+            f"{working_folder.why_not(name)} {INSTALL}"
         ) from exc
     _brought.setdefault(name, sorted({*task_ids()} - before))
 
 
+INSTALL = (
+    "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then call "
+    "rlnb.simulator().restart()."
+)
+"""The fix for a module of the user that the worker does not find."""
 _brought: dict[str, list[str]] = {}
 """Tasks that the import of each module named by the user has registered."""
 
@@ -145,11 +148,18 @@ def current_name(name: str, imports: Sequence[str] = ()) -> str:
     Raises:
         NotFoundError: No task has this name. The error names the closest one.
     """
+    import gymnasium
+
     ids = task_ids()
     bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
     for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
         if candidate in ids:
             return candidate
+    if name in gymnasium.registry:
+        raise NotFoundError(
+            f"{name!r} is registered with gymnasium, but not as a task of Isaac Lab: its registration has no "
+            'env_cfg_entry_point. Use gymnasium.register(..., kwargs={"env_cfg_entry_point": "package.module:EnvCfg"}).'
+        )
     left_out = "".join(f" The tasks of {package} are not registered: {why}." for package, why in _left_out.items())
     hint = did_you_mean(bare, ids)
     own = "".join(f" imports={module!r} registered {', '.join(_brought[module]) or 'none'}." for module in imports)
@@ -192,10 +202,35 @@ def register(task: Task, source: Path | None = None) -> Registered:
         _load(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id, task.imports)
+    _check_registration(gym_id)
     entry = plugins.tasks().get(gym_id)
     reference = task.success or (entry.success if entry else None) or ""
     success = _load(reference) if reference else None
     return Registered(gym_id=gym_id, success=success, success_source=reference, agents={})
+
+
+def _check_registration(gym_id: str) -> None:
+    """Refuse a task whose registration names an env config that does not exist.
+
+    Raises:
+        RlnbError: The module or the class does not exist. An error inside the module is raised as it is.
+    """
+    import gymnasium
+
+    reference = gymnasium.spec(gym_id).kwargs["env_cfg_entry_point"]
+    if not isinstance(reference, str) or ":" not in reference or reference.endswith((".yaml", ".yml")):
+        return
+    name, _, attribute = reference.partition(":")
+    where = f"The registration of {gym_id} has env_cfg_entry_point={reference!r}"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
+            raise  # a module that it imports is missing
+        raise RlnbError(f"{where}, but there is no module {exc.name!r}. Correct the registration.") from exc
+    if not hasattr(module, attribute):
+        hint = did_you_mean(attribute, [key for key, value in vars(module).items() if inspect.isclass(value)])
+        raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
 
 
 def _load(reference: str) -> Any:
@@ -204,10 +239,17 @@ def _load(reference: str) -> Any:
     Raises:
         RlnbError: The module or the attribute does not exist.
     """
+    name, _, attribute = reference.partition(":")
     try:
         return plugins.load(reference)
     except RlnbError as exc:
-        raise RlnbError(f"{exc}{working_folder.why_not(reference.partition(':')[0])}") from exc
+        cause, fix = exc.__cause__, working_folder.why_not(name)
+        if isinstance(cause, ModuleNotFoundError) and f"{name}.".startswith(f"{cause.name}."):
+            fix = f"{fix} {INSTALL}"
+        elif isinstance(cause, AttributeError) and name in sys.modules:
+            classes = [key for key, value in vars(sys.modules[name]).items() if inspect.isclass(value)]
+            fix = f"{fix}{did_you_mean(attribute, classes)}"
+        raise RlnbError(f"{exc}{fix}") from exc
 
 
 def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
@@ -220,13 +262,20 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
         return issubclass(_default(cls), cfg_types)
 
     cfg = getattr(module, attribute or "TASK", None) or _only_class(module, is_cfg, "env config", "TASK")
+    if not is_cfg(cfg):
+        configs = [key for key, value in vars(module).items() if inspect.isclass(value) and is_cfg(value)]
+        names = " or ".join(f"{module.__name__}:{key}" if attribute else f"TASK = {key}" for key in configs)
+        what = f"{task.id}: {getattr(cfg, '__name__', cfg)} is not the config of an env."
+        raise RlnbError(f"{what} Use {names}." if names else what)
     if issubclass(_default(cfg), ManagerBasedRLEnvCfg):
         entry: Any = "isaaclab.envs:ManagerBasedRLEnv"
     else:
         from isaaclab.envs import DirectMARLEnv, DirectRLEnv
 
-        entry = getattr(module, "ENV", None) or _only_class(
-            module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV"
+        entry = (
+            getattr(module, "ENV", None)
+            or _registered_env(task.id, cfg)
+            or _only_class(module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV")
         )
     agents = dict(getattr(module, "AGENTS", {}))
     gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
@@ -237,6 +286,15 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     success = _load(task.success) if task.success else getattr(module, "success", None)
     source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
     return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
+
+
+def _registered_env(reference: str, cfg: Any) -> Any:
+    """Return the env with which a package has registered a config, which need not be in the config's module."""
+    import gymnasium
+
+    specs = gymnasium.registry.values()
+    same = (spec for spec in specs if (spec.kwargs or {}).get("env_cfg_entry_point") in (reference, cfg))
+    return next((spec.entry_point for spec in same), None)
 
 
 def _default(cfg: Any) -> type:

@@ -55,6 +55,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     Raises:
         FreshProcessError: The job needs a process that was started for it, which this one was not.
     """
+    from rlnb.worker.exits import as_error
     from rlnb.worker.isaac import import_watch, release
 
     import_watch.watch()
@@ -68,7 +69,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
             raise
         release.annotate(exc)
         traceback.print_exc()
-        _report(kind, job_dir, exc)
+        _report(kind, job_dir, as_error(exc))
         return 1
     return 0
 

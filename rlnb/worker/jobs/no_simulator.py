@@ -31,8 +31,7 @@ def agent_config_of(manifest: Manifest, library: Library) -> Any:
     if not library.default_agent:
         return {path.removeprefix("+"): value for path, value in manifest.agent.items()}
     agent_cfg = plugins.agent_config(library.default_agent)
-    for path, value in manifest.agent.items():
-        config.set_value(agent_cfg, path, value)
+    config.set_values(agent_cfg, manifest.agent)
     return agent_cfg
 
 

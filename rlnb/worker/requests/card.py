@@ -130,7 +130,12 @@ def _agent(
         agent_cfg = agents.load(task, registered, origin)
     except Exception as exc:  # an error in one agent config must not hide the task
         return dataclasses.replace(card, error=f"{type(exc).__name__}: {exc}"[:500])
-    return dataclasses.replace(card, fields=config.fields(agent_cfg), takes_more=tuple(sorted(config.dicts(agent_cfg))))
+    return dataclasses.replace(
+        card,
+        fields=config.fields(agent_cfg),
+        takes_more=tuple(sorted(config.dicts(agent_cfg))),
+        openings=dict(config.openings(agent_cfg)),
+    )
 
 
 def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:

@@ -33,6 +33,7 @@ from rlnb.tasks.debug import EnvData, Reading
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
 from rlnb.tasks.request import Request
 from rlnb.version import __version__
+from rlnb.worker.exits import as_error
 from rlnb.worker.isaac import release
 from rlnb.worker.requests import debugged, memory
 from rlnb.worker.requests.chores import Chores, rehearse
@@ -142,7 +143,7 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
-        return messages.failure(call.id, exc, settled=not chores.left)
+        return messages.failure(call.id, as_error(exc), settled=not chores.left)
     finally:
         exchange.sources.note()
     return Answer(id=call.id, value=value, settled=not chores.left)

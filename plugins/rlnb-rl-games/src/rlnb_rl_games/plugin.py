@@ -48,6 +48,7 @@ RL_GAMES = Library(
     adapted=tuple(f"params.config.{name}" for name in SIZES),
     checkpoint_glob="nn/*.pth",
     checkpoint_pattern=r"_ep_(\d+)_",
+    stock_checkpoints=(r"^(?!.*_ep_\d).*\.pth$", r"_ep_(\d+)_.*\.pth$"),  # the file of the best reward has its name
     checkpoint_counts_finished=True,
     saves_when_stopped=True,
     metrics={

@@ -14,6 +14,7 @@ SB3 = Library(
     horizon_key="n_steps",
     overruled={"seed": "seed", "n_timesteps": "max_iterations", "device": "device"},
     checkpoint_counts_finished=True,
+    stock_checkpoints=(r"^model_(\d+)_steps\.zip$", r"^model\.zip$"),
     saves_when_stopped=True,
     metrics={
         "reward": "rollout/ep_rew_mean",

@@ -47,6 +47,7 @@ SKRL = Library(
     adapted=(INTERVAL,),
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
+    stock_checkpoints=(r"^best_agent\.pt$", r"agent_(\d+)\.pt$"),
     checkpoint_counts_finished=True,
     checkpoint_unit="timestep",
     saves_when_stopped=True,
