@@ -414,6 +414,7 @@ def scalars(case: Case, library: str, base: Path, arguments: argparse.Namespace)
         time.sleep(ON_AND_OFF_S)
     run.wait()
     theirs, mine = _scalars(folder / "logs"), _scalars(run.path / "logs")
+    print(f"others: {[tag for tag, values in theirs.items() if mine.get(tag) != values]}", flush=True)
     equal = sum(mine.get(tag) == values for tag, values in theirs.items())
     assert run.started is not None
     record(

@@ -27,6 +27,8 @@ SAFE_PATH, BY_RLNB = "PYTHONSAFEPATH", "rlnb"
 
 It reaches those that a wrapper or torchrun starts. The worker removes it, so that no further process inherits it.
 """
+ASSET_ROOT = "ISAACSIM_ASSET_ROOT"
+"""Variable from which Isaac Lab takes the folder or URL of robot assets."""
 TEAM = "RLNB_TEAM"
 """Variable that sets ``rlnb.options.team``."""
 
@@ -64,7 +66,12 @@ def worker_command(
     argv = (*python, *safe, *worker) if alone else (*python, *safe, *torchrun(ranks), *worker)
     return Command(
         argv=argv,
-        env={**own_env(), **({threads.NUMBER: str(ranks.threads)} if ranks.threads else {})},
+        env={
+            **own_env(),
+            **({threads.NUMBER: str(ranks.threads)} if ranks.threads else {}),
+            # A worker gets it from the manifest.
+            **({ASSET_ROOT: manifest.asset_root} if manifest.script and manifest.asset_root else {}),
+        },
         # A script writes to its working directory, so that is the run's logs folder.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,

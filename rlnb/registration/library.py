@@ -71,6 +71,9 @@ class Library:
     adapted: tuple[str, ...] = ()
     """Agent config paths whose default the backend adapts to the number of envs or to the machine. A value of the user
     must be kept, or refused by the plugin's ``rlnb_check``."""
+    handed_over: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Values of an agent config that another library of the plugin trains, by dotted path, each with the name of that
+    library. A task may register such a config under this library's :attr:`agent_key`, and as its default."""
     former_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Agent config paths of older versions of the library, each mapped to its present paths, which errors name."""
     resumes: bool = True

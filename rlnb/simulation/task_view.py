@@ -100,6 +100,9 @@ def _needs(card: TaskCard) -> Iterator[tuple[str, str]]:
     yield "assets", f"{count} {'file' if count == 1 else 'files'} of {card.asset_root.path}" if count else ""
     for path, asset in missing.items():
         yield "missing asset", f"{path}. {asset.fix}"
+    for place, asset in card.own_assets.items():
+        if asset.fix:
+            yield "missing asset", f"{asset.path} ({place}): {asset.fault or 'there is no such file'}. {asset.fix}"
     yield "needs Isaac Sim for", ", ".join(card.isaac_sim)
     yield "needs", ", ".join(card.missing)
     yield "Isaac Lab", card.versions.get("isaaclab", "")

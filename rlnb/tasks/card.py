@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rlnb.registration.library import Library
 from rlnb.spec import Json
 
 CARD_SCHEMA = 13
@@ -77,6 +78,13 @@ class AgentCard:
     error: str = ""
     """Reason why the config does not load; empty if it loads."""
 
+    def trained_by(self, library: Library) -> str:
+        """Return the library that trains this config of a library: another one of its plugin, or the library itself."""
+        for path, others in library.handed_over.items():
+            if (value := self.fields.get(path)) is not None and (other := others.get(str(value.value))):
+                return other
+        return library.name
+
     @property
     def usable(self) -> bool:
         """Whether the library can train the task in the worker's interpreter."""
@@ -93,6 +101,10 @@ class Asset:
     """Whether the file exists; None for a remote file, which is not checked."""
     fix: str = ""
     """Command that provides a missing file."""
+    places: tuple[str, ...] = ()
+    """Dotted paths in the env config that name the file."""
+    fault: str = ""
+    """Reason why the file cannot be used, as a clause after its place; empty if it can, and if it is only missing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,6 +170,8 @@ class TaskCard:
     (``default_agent``) if the worker's interpreter has its plugin, otherwise RSL-RL."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
     """Asset files that the task names, by path below the asset root."""
+    own_assets: Mapping[str, Asset] = field(default_factory=dict)
+    """Robot and scene files that are not below the asset root, by dotted path in the env config."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Files of the user's own package that define the task. The values change whenever a file is written
     (:func:`rlnb.storage.files.stamp`)."""

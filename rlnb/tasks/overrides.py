@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from types import MappingProxyType
 
 from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.registration.library import Library
+from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import launcher_args
-from rlnb.tasks.card import AgentCard, ConfigField, Fields, Kind, TaskCard
+from rlnb.tasks.card import AgentCard, Asset, ConfigField, Fields, Kind, TaskCard
 
 
 def check_task(task: Task, card: TaskCard) -> None:
@@ -60,15 +62,39 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
     problems += check_values(task.overrides, card.fields, f"override of {task.id}")
     if task.launcher_args:
         problems += launcher_args.check(task.launcher_args)
+    overridden = {path.removeprefix("+") for path in task.overrides}
     problems += [
         Problem(
             what=f"asset {name} is missing: {asset.path}",
             fix=f"{asset.fix} (The root was chosen because: {card.asset_root.reason}.)",
         )
         for name, asset in card.assets.items()
-        if asset.exists is False
+        if asset.exists is False and not _is_replaced(asset, overridden)
     ]
-    return problems
+    problems += [
+        Problem(what=f"{task.id}: {place} is {asset.path!r}: {asset.fault or 'there is no such file'}.", fix=asset.fix)
+        for place, asset in card.own_assets.items()
+        if asset.fix and not _is_replaced(asset, overridden)
+    ]
+    return problems + _missing_files(task, card)
+
+
+def _is_replaced(asset: Asset, overridden: Set[str]) -> bool:
+    """Return whether overrides replace a file wherever the config names it."""
+    return bool(asset.places) and overridden >= {*asset.places}
+
+
+def _missing_files(task: Task, card: TaskCard) -> list[Problem]:
+    """Return the problems of overrides that name a robot or scene file which does not exist on this machine."""
+    if options.simulator is not None:  # the files are those of another machine
+        return []
+    places = {place for asset in (*card.assets.values(), *card.own_assets.values()) for place in asset.places}
+    values = {path: task.overrides[path] for path in places & task.overrides.keys()}
+    return [
+        Problem(what=f"override of {task.id}: {path} is {value!r}: there is no such file.", fix="Correct the path.")
+        for path, value in sorted(values.items())
+        if isinstance(value, str) and "://" not in value and not Path(value).is_file()
+    ]
 
 
 def check_agent(manifest: Manifest, library: Library | None, agent: AgentCard | None) -> list[Problem]:

@@ -236,7 +236,9 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard, agent: Ag
 
 def _other_libraries(card: TaskCard) -> str:
     """Return the fix that names the libraries of a task; empty if there are none."""
-    return f"Use {' or '.join(f'library={name!r}' for name in sorted(card.agents))}." if card.agents else ""
+    libraries = plugins.libraries()
+    names = {agent.trained_by(libraries[name]) for name, agent in card.agents.items() if name in libraries}
+    return f"Use {' or '.join(f'library={name!r}' for name in sorted(names))}." if names else ""
 
 
 def _fits(name: str, library: Library) -> bool:
@@ -285,6 +287,9 @@ def _check_config(manifest: Manifest, library: Library, agent: AgentCard) -> Ite
     if agent.error:
         yield Problem(what=f"the agent config of {library.name} ({agent.source}) does not load: {agent.error}")
         return
+    if (other := agent.trained_by(library)) != library.name:
+        what = f"{agent.source} is a config that {library.name} does not train."
+        yield Problem(what=what, fix=f"Use library={other!r}.")
     subject = f"agent config of {library.name}"
     yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
 

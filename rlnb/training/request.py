@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
     from rlnb.run.run import Run
 
-OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm", "like")
+OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "asset_root", "tags", "warm", "like")
 """Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
 WHOLE_NUMBERS = ("max_iterations", "max_frames", "seed", "num_envs", "nproc_per_node", "keep", "film_every")
 """Arguments of ``rlnb.train`` that are whole numbers."""

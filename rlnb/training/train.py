@@ -47,8 +47,10 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             :func:`rlnb.agent` lists. A list combines them; later values replace earlier ones. Without a name, the
             training uses the task's own config for the library, or the plugin's generic one if the task brings none for
             any library; ``"generic"`` chooses the generic one. A ``+`` before a path adds a value that the config lacks
-            (``{"+normalize_input": True}``). Nothing can be added to the configs of RSL-RL, which are classes. A value
-            that contradicts another argument, such as ``seed``, is refused, and so is one that rlnb sets itself.
+            (``{"+normalize_input": True}``). Nothing can be added to the configs of RSL-RL, which are classes, but a
+            value without a default may be a group: ``{"algorithm": {"rnd_cfg": {"weight": 0.1}}}``. A value that
+            contradicts another argument, such as ``seed``, is refused, and so is one that rlnb sets itself; in the file
+            of a whole run (``logs/params/agent.yaml``), such values do not count.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one rank, or on a
             cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU, or fewer if they could not
@@ -75,7 +77,8 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             ``RLNB_ALERT_WEBHOOK``. The last steps are then recorded (``run.flight``).
         launcher: Launcher that starts the training; None is this machine.
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
-        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``. A script gets it as
+            ISAACSIM_ASSET_ROOT.
         tags: Tags by which the run can be found.
         warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a
             launcher of a cluster, None takes no simulator, and True lets the simulator that holds a node of the same

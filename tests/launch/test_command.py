@@ -47,6 +47,13 @@ def test_isaaclabs_launch_script_is_an_interpreter_with_an_argument() -> None:
     assert command.argv[:5] == ("/opt/isaaclab/isaaclab.sh", "-p", "-P", "-m", "rlnb.worker")
 
 
+def test_a_script_gets_the_asset_root_of_its_run() -> None:
+    script = dataclasses.replace(manifest(), script=("train.py",), asset_root="/mnt/assets")
+    assert worker_command(script, "train", RUN, JOB).env["ISAACSIM_ASSET_ROOT"] == "/mnt/assets"
+    for other in (dataclasses.replace(script, asset_root=None), dataclasses.replace(script, script=())):
+        assert "ISAACSIM_ASSET_ROOT" not in worker_command(other, "train", RUN, JOB).env
+
+
 def test_an_interpreter_in_a_folder_with_a_space_is_quoted() -> None:
     command = worker_command(manifest(python="'/opt/my env/python' -X dev"), "train", Path("/data/my runs"), JOB)
     assert command.argv[:3] == ("/opt/my env/python", "-X", "dev")

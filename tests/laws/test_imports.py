@@ -229,3 +229,20 @@ def test_a_plugin_calls_no_hook(path: Path) -> None:
     names = "|".join(name for name in vars(hookspecs) if name.startswith("rlnb_"))
     call = re.search(rf"\.hook\b|\.get_hookimpls\(|[.\"']({names})\b(?!\.)", path.read_text(encoding="utf-8"))
     assert call is None, f"{path.relative_to(REPO)} has {call[0]!r}. Use the public look-ups of rlnb."
+
+
+def test_torch_is_declared_where_it_is_imported() -> None:
+    packages = [REPO, *sorted((REPO / "plugins").iterdir())]
+    sources = {folder: folder / ("rlnb" if folder == REPO else "src") for folder in packages}
+    importing = {
+        folder.name if folder != REPO else "rlnb"
+        for folder, source in sources.items()
+        if any(re.search(r"^ *(import|from) torch\b", path.read_text(), re.M) for path in source.rglob("*.py"))
+    }
+    declaring = {
+        folder.name if folder != REPO else "rlnb"
+        for folder in packages
+        if (folder / "pyproject.toml").is_file() and '"torch>=' in (folder / "pyproject.toml").read_text()
+    }
+    assert importing - {"rlnb-tasks"} == declaring, "rlnb-tasks has only types of torch"
+    assert {"rlnb", "rlnb-rsl-rl"} <= declaring

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,3 +188,24 @@ def test_selectors_that_cannot_be_checked_are_refused_with_the_reason_and_other_
     assert whats(problems) == [f"physics='physx': {reason}", f"presets='fast': {reason}"]
     assert problems[0].fix == "Leave physics out."
     assert overrides.check(rlnb.Task(id="Demo", overrides={"sim.dt": 0.01}), card) == []
+
+
+def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(tmp_path: Path) -> None:
+    place = "scene.robot.spawn.usd_path"
+    own = {place: Asset(path="/nowhere/robot.usd", exists=False, fix="Correct the path.", places=(place,))}
+    below = {"robot.usd": Asset(path="/pack/robot.usd", exists=False, places=(place, "scene.other.spawn.usd_path"))}
+    fields = {place: ConfigField(type="str"), "scene.other.spawn.usd_path": ConfigField(type="str")}
+    (tmp_path / "robot.usd").touch()
+
+    def found(card: TaskCard, *values: str) -> list[str]:
+        task = rlnb.Task(id="Demo", overrides=dict(zip(fields, values, strict=False)))
+        return whats(overrides.check(task, dataclasses.replace(card, fields=fields)))
+
+    here, gone = str(tmp_path / "robot.usd"), str(tmp_path / "gone.usd")
+    missing = f"Demo: {place} is '/nowhere/robot.usd': there is no such file."
+    with_own, with_below = dataclasses.replace(CARD, own_assets=own), dataclasses.replace(CARD, assets=below)
+    assert found(with_own) == [missing]
+    assert found(with_own, here) == found(with_own, "https://host/robot.usd") == []
+    assert found(with_own, gone) == [f"override of Demo: {place} is {gone!r}: there is no such file."]
+    assert found(with_below, here, here) == []
+    assert found(with_below, here) == ["asset robot.usd is missing: /pack/robot.usd"], "another place still names it"

@@ -44,6 +44,21 @@ def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_librari
     assert not problems(dataclasses.replace(FACTORY, agents={"rsl_rl": alone})), "a task without any agent config"
 
 
+def test_a_config_that_another_library_trains_is_refused_with_that_library() -> None:
+    def card(algorithm: str) -> TaskCard:
+        config = dataclasses.replace(OWN, fields={"agent.class": ConfigField(type="str", value=algorithm)})
+        return TaskCard(task="Duet", workflow="multi-agent", agents={"skrl": config, "skrl_mappo": config})
+
+    (problem,) = problems(card("MAPPO"), library="skrl")
+    assert (problem.what, problem.fix) == (
+        "the task's own is a config that skrl does not train.",
+        "Use library='skrl_mappo'.",
+    )
+    assert not problems(card("MAPPO"), library="skrl_mappo")
+    assert not problems(card("PPO"), library="skrl")
+    assert problems(card("MAPPO"))[0].fix == "Use library='skrl_mappo'.", "not one that is refused"
+
+
 def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:
     card = dataclasses.replace(
         FACTORY,

@@ -111,3 +111,30 @@ def test_a_distillation_starts_from_the_student_of_another(checkpoint: Any) -> N
     assert not same(further.alg.student, first.alg.student)
     weights.start_from(further, checkpoint(first), "cpu")
     assert same(further.alg.student, first.alg.student)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_checkpoint_of_a_former_version_is_loaded(tmp_path: Path, version: int) -> None:
+    import torch
+    from rlnb_rsl_rl import weights
+
+    saved, loaded, started = (runner(PPO, seed=seed) for seed in (1, 2, 3))
+    for model in (saved.alg.actor, saved.alg.critic):
+        model.obs_normalizer.update(saved.env.get_observations()["policy"])
+    module, further = {}, {}
+    for network, model in (("actor", saved.alg.actor), ("critic", saved.alg.critic)):
+        for name, value in model.state_dict().items():
+            part, _, rest = name.partition(".")
+            if part == "obs_normalizer" and version == 2:
+                entry = "obs_norm_state_dict" if network == "actor" else "privileged_obs_norm_state_dict"
+                further.setdefault(entry, {})[rest] = value
+            else:
+                former = {"mlp": f"{network}.{rest}", "obs_normalizer": f"{network}_obs_normalizer.{rest}"}
+                module[former.get(part, "std")] = value
+    path = tmp_path / "model_1499.pt"
+    torch.save({"model_state_dict": module, "optimizer_state_dict": {}, "iter": 1499, "infos": None, **further}, path)
+    weights.load_policy(loaded, path, "cpu", trust=False)
+    assert same(loaded.alg.actor, saved.alg.actor)
+    weights.start_from(started, path, "cpu")
+    assert same(started.alg.actor, saved.alg.actor)
+    assert same(started.alg.critic, saved.alg.critic)

@@ -20,6 +20,11 @@ PACKAGES = frozenset(
     for part in ("", "_assets", "_contrib", "_experimental", "_mimic", "_newton", "_ov", "_physx", "_ppisp", "_rl")
 ) | {"isaaclab_tasks", "isaaclab_tasks_experimental", "isaaclab_teleop", "isaaclab_visualizers"}
 """Packages of Isaac Lab."""
+FORMER = (
+    *("isaaclab_tasks.manager_based", "isaaclab_tasks.direct", "isaacsim.core", "omni.isaac", "omni.ext"),
+    *("AdditiveUniformNoiseCfg", "AdditiveGaussianNoiseCfg"),
+)
+"""Modules and names that code for Isaac Lab 2.x imports, and that 3.0 lacks without Isaac Sim."""
 FIX = f"Use `pip install '{ISAACLAB_REQUIREMENT}'`"
 
 
@@ -90,6 +95,18 @@ def _module(name: str) -> Any:
 
 
 def annotate(exc: BaseException) -> None:
-    """Note on an error that the release of Isaac Lab is untested, if a changed part of it may be the cause."""
-    if isinstance(exc, AttributeError | ImportError | TypeError) and (warning := untested(installed())):
+    """Note on an error its likely cause, with the fix, if that is the release of Isaac Lab or a missing package."""
+    if not isinstance(exc, AttributeError | ImportError | TypeError):
+        return
+    if former := next((name for name in FORMER if name in f"{getattr(exc, 'name', '')} {exc}"), ""):
+        exc.add_note(
+            f"{former} is a part of Isaac Lab 2.x that isaaclab {installed()} does not have here. To train code that "
+            "was written for 2.x, start its own script in its own interpreter: rlnb.train(script=..., python=...)."
+        )
+    elif isinstance(exc, ModuleNotFoundError) and exc.name and (top := exc.name.partition(".")[0]) not in PACKAGES:
+        exc.add_note(
+            f"The worker's Python, {sys.executable}, has no package {top!r}. Use pip to install it there, or add its "
+            "folder to PYTHONPATH. Then call rlnb.simulator().restart()."
+        )
+    if warning := untested(installed()):
         exc.add_note(warning)

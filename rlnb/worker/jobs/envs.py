@@ -129,7 +129,7 @@ class Envs:
 
         root, ctx = isaaclab.start(self._job.manifest.asset_root), self._ctx
         ctx.asset_root = f"{root.path} ({root.reason})"
-        ctx.assets = assets.hashes(root, assets.named_in(env_cfg, root))
+        ctx.assets = assets.hashes(root, env_cfg)
         ctx.sources = own_files.hashes(env_cfg, self._job.manifest.task.imports)
         ctx.num_envs_here = num_envs
 

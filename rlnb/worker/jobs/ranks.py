@@ -186,9 +186,10 @@ def compare(
 
 
 def _tensors(observations: Any) -> Iterator[Any]:
-    """Yield the tensors of an observation dict, whose groups may be dicts of terms."""
-    if isinstance(observations, Mapping):
-        for _, value in sorted(observations.items()):
+    """Yield the tensors of observations, whose groups may be dicts of terms, or tuples."""
+    if isinstance(observations, Mapping | tuple | list):
+        parts = sorted(observations.items()) if isinstance(observations, Mapping) else enumerate(observations)
+        for _, value in parts:
             yield from _tensors(value)
     else:
         yield observations

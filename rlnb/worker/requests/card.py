@@ -61,8 +61,9 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         named_agents=named,
         generic_agents=generic,
         registered_agents=tuple(agents.all_names(registered)),
-        default_library=agents.default_library(registered),
+        default_library=_default_library(registered, usual),
         assets=_assets(env_cfg, root),
+        own_assets={place: assets.own_asset(path, place) for place, path in assets.own_files(env_cfg, root).items()},
         sources=stamps(env_cfg, task.imports, gymnasium.spec(registered.gym_id).kwargs.values()),
         asset_root=root,
         versions=isaaclab.versions(),
@@ -71,6 +72,15 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )
+
+
+def _default_library(registered: isaaclab.Registered, usual: Agents) -> str:
+    """Return the library of a training that names none, which trains the config that the task registers for it."""
+    name = agents.default_library(registered)
+    if name in usual:
+        other = usual[name].trained_by(plugins.library(name))
+        return other if other in usual else name
+    return name
 
 
 def _without_unknown(task: Task, selectors: Selectors) -> Task:
@@ -140,8 +150,8 @@ def _agent(
 
 def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:
     files = {}
-    for name in sorted(assets.named_in(env_cfg, root)):
+    for name, places in sorted(assets.named_in(env_cfg, root).items()):
         exists = (Path(root.path) / name).is_file() if root.local else None
         fix = packs.fix(name, Path(root.path)) if exists is False else ""
-        files[name] = Asset(path=f"{root.path}/{name}", exists=exists, fix=fix)
+        files[name] = Asset(path=f"{root.path}/{name}", exists=exists, fix=fix, places=places)
     return files

@@ -259,12 +259,16 @@ def _space(env: Any) -> Any:
 
 
 def _leaves(value: Any, space: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the tensors of nested observations with their names and spaces; None where there is no space."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
+    """Yield the tensors of nested observations with their names and spaces; None where there is no space.
+
+    A tuple without a space for tuples is one that a step should not have returned.
+    """
+    is_tuple = isinstance(value, tuple | list) and isinstance(getattr(space, "spaces", None), tuple | list)
+    if isinstance(value, Mapping) or is_tuple:
+        for key, part in value.items() if isinstance(value, Mapping) else enumerate(value):
             try:
                 inner = space[key] if space is not None else None
-            except (KeyError, TypeError):
+            except (KeyError, IndexError, TypeError):
                 inner = None
             yield from _leaves(part, inner, name=f"{name}/{key}" if name else str(key))
     else:

@@ -301,7 +301,7 @@ def _mirror(request: requests.Mirror, exchange: Exchange) -> requests.Mirrored:
 
     names: set[str] = set()
     for task in request.tasks:
-        names |= assets.named_in(configured(task, None)[1], exchange.root)
+        names |= assets.named_in(configured(task, None)[1], exchange.root).keys()
     return mirror(names, exchange.root, Path(request.folder))
 
 

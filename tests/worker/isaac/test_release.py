@@ -84,6 +84,22 @@ def test_an_error_that_a_changed_part_may_cause_says_that_the_release_is_unteste
     assert not hasattr(other, "__notes__")
 
 
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (ModuleNotFoundError("No module named 'x'", name="isaaclab_tasks.manager_based"), "is a part of Isaac Lab 2.x"),
+        (ImportError("cannot import name 'AdditiveUniformNoiseCfg' from 'isaaclab.utils.noise'"), "is a part of Isaac"),
+        (ModuleNotFoundError("No module named 'isaacsim'", name="isaacsim.core.utils"), "start its own script"),
+        (ModuleNotFoundError("No module named 'toml'", name="toml"), "has no package 'toml'. Use pip to install it"),
+    ],
+)
+def test_the_fix_of_an_import_that_fails_is_noted(install: Install, error: ImportError, note: str) -> None:
+    install("3.0.0")
+    release.annotate(error)
+    (text,) = error.__notes__
+    assert note in text
+
+
 def test_without_its_list_of_presets_a_task_has_unknown_selectors(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,13 @@ def test_the_digest_of_observations_covers_the_bytes_of_the_first_envs() -> None
     assert digest_of(torch.ones(1).expand(5)) == digest_of(torch.ones(5))
 
 
+def test_the_digest_of_observations_covers_the_parts_of_groups_and_tuples() -> None:
+    def digest(last: float) -> str:
+        return digest_of({"policy": (torch.zeros(2, 1), {"rgb": torch.ones(2, 3), "depth": torch.full((2, 1), last)})})
+
+    assert digest(1.0) == digest(1.0) != digest(2.0)
+
+
 def test_a_share_of_time_that_was_measured_is_reported() -> None:
     assert compare([], "seen", communication=0.123456).communication == (0.1235,)
 

@@ -21,12 +21,12 @@ def test_a_missing_file_has_a_fix_and_a_remote_one_is_not_looked_up(
     (tmp_path / "here.usd").touch()
     local = AssetRoot(path=str(tmp_path), reason="set")
     assets = _assets({"robot": f"{tmp_path}/gone.usd", "table": f"{tmp_path}/here.usd"}, local)
-    assert assets["here.usd"] == Asset(path=f"{tmp_path}/here.usd", exists=True)
+    assert assets["here.usd"] == Asset(path=f"{tmp_path}/here.usd", exists=True, places=("table",))
     assert not assets["gone.usd"].exists
     assert assets["gone.usd"].fix.startswith("rlnb assets build --robots")
     cloud = AssetRoot(path="https://cloud/assets", reason="it answers")
     assert _assets({"robot": "https://cloud/assets/arm.usd"}, cloud) == {
-        "arm.usd": Asset(path="https://cloud/assets/arm.usd", exists=None)
+        "arm.usd": Asset(path="https://cloud/assets/arm.usd", exists=None, places=("robot",))
     }
 
 

@@ -86,6 +86,15 @@ def test_the_shape_of_each_group_is_compared_with_its_space() -> None:
     ]
 
 
+def test_the_parts_of_a_tuple_are_compared_with_their_spaces() -> None:
+    env = Env(policy=gymnasium.spaces.Tuple((box(2), box(3))))
+    assert findings(env, obs=lambda step, values: {"policy": (values, values.repeat(1, 2)[:, :3])}) == []
+    found = findings(env, obs=lambda step, values: {"policy": (values, values)})
+    assert texts(found) == ["warning: The observation 'policy/1' has the shape (4, 2), but its space says (4, 3)."]
+    found = findings(Env(), obs=lambda step, values: {"policy": (values, {})})
+    assert texts(found) == ["warning: The observation 'policy' is tuple, not a tensor."], "a step's whole outcome"
+
+
 def test_a_tensor_on_another_device_is_named() -> None:
     env = Env()
     env.device, env.joint = "meta", env.joint.to("meta")

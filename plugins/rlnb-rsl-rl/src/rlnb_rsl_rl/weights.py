@@ -13,6 +13,7 @@ import torch
 from rsl_rl.runners import OnPolicyRunner
 
 from rlnb import RlnbError
+from rlnb_rsl_rl.former import converted
 
 
 def start_from(runner: OnPolicyRunner, checkpoint: Path, device: str) -> None:
@@ -46,7 +47,8 @@ def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust:
     _load(runner, checkpoint, device, {"actor": True, "student": True})
     if not _same(policy.state_dict(), fresh):
         return
-    parts = torch.load(checkpoint, map_location=device, weights_only=not trust)
+    state = torch.load(checkpoint, map_location=device, weights_only=not trust)
+    parts = converted(state) or state
     if not any(_same(part, fresh) for part in parts.values()):
         raise RlnbError(
             f"The policy does not have the weights of {checkpoint.name}: {algorithm}.load() left the random weights in "
@@ -56,7 +58,11 @@ def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust:
 
 def _load(runner: OnPolicyRunner, checkpoint: Path, device: str, parts: dict[str, bool]) -> None:
     try:
-        runner.load(str(checkpoint), map_location=device, load_cfg=parts)
+        # vet_checkpoint has accepted the file, and RSL-RL itself reads it in the same way.
+        if former := converted(torch.load(checkpoint, map_location=device, weights_only=False)):
+            runner.alg.load(former, parts, strict=True)
+        else:
+            runner.load(str(checkpoint), map_location=device, load_cfg=parts)
     except KeyError as exc:
         algorithm = type(runner.alg).__name__
         raise RlnbError(

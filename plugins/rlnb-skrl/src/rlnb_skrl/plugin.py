@@ -45,6 +45,7 @@ SKRL = Library(
         ),
     },
     adapted=(INTERVAL,),
+    handed_over={CLASS: {"IPPO": "skrl_ippo", "MAPPO": "skrl_mappo"}},
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     stock_checkpoints=(r"^best_agent\.pt$", r"agent_(\d+)\.pt$"),
@@ -84,6 +85,7 @@ MULTI_AGENT = [
         name=f"skrl_{algorithm}",
         agent_key=f"skrl_{algorithm}_cfg_entry_point",
         default_agent=f"rlnb_skrl:{algorithm}.yaml",
+        handed_over={},
         multi_agent=True,
     )
     for algorithm in ("ippo", "mappo")
