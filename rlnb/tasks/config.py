@@ -118,7 +118,7 @@ def _children(cfg: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def set_values(cfg: Any, values: Mapping[str, Any]) -> None:
+def set_values(cfg: Any, values: Mapping[str, Json]) -> None:
     """Set values by dotted path, as :func:`set_value` does. A group that takes any value needs no +.
 
     Raises:

@@ -139,8 +139,7 @@ class _Ppo(PPO):
         if not trust:
             what = f"This agent has normalize_input=True, whose statistics are in {beside}, a pickle, which runs code."
             raise RlnbError(f"{what} If you know where it comes from, pass trust=True.")
-        with beside.open("rb") as file:
-            stored = pickle.load(file)
+        stored = VecNormalize.load(str(beside), self.get_vec_normalize_env().venv)
         for name, moments in {"obs": stored.obs_rms, "return": stored.ret_rms}.items():
             self._moments()[name].update(vars(moments))
 
