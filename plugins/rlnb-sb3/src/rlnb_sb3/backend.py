@@ -132,14 +132,14 @@ class _Ppo(PPO):
         except (KeyError, RuntimeError, zipfile.BadZipFile, pickle.UnpicklingError) as exc:
             raise RlnbError(f"{path} is not a checkpoint of PPO as this agent is configured: {exc}") from exc
         beside = path.with_name(f"{path.stem}_vecnormalize.pkl")
-        if not self._moments():
+        if (normaliser := self.get_vec_normalize_env()) is None:
             return
         if not beside.exists():
             raise RlnbError(f"This agent has normalize_input=True, but {beside} does not exist.")
         if not trust:
             what = f"This agent has normalize_input=True, whose statistics are in {beside}, a pickle, which runs code."
             raise RlnbError(f"{what} If you know where it comes from, pass trust=True.")
-        stored = VecNormalize.load(str(beside), self.get_vec_normalize_env().venv)
+        stored = VecNormalize.load(str(beside), normaliser.venv)
         for name, moments in {"obs": stored.obs_rms, "return": stored.ret_rms}.items():
             self._moments()[name].update(vars(moments))
 
