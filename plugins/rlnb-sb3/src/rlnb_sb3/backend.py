@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from rlnb import RlnbError
 from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb_sb3 import stock
 from rlnb_sb3.actor import Actor
 
 CHECKPOINTS = 10
@@ -105,9 +103,8 @@ class _Ppo(PPO):
 
     def restore(self, path: Path, trust: bool, *, weights_only: bool = False) -> None:
         """Load a checkpoint written by :meth:`keep`, all of it or only the weights, or the weights of stock's."""
-        if path.suffix == ".zip":
-            self._restore_stock(path, trust)
-            return
+        if path.suffix == stock.SUFFIX:
+            return stock.load_weights(self, path, trust)
         vet_checkpoint(path, trust)
         state = torch.load(path, map_location="cpu", weights_only=not trust)
         if (normalised := bool(state["normaliser"])) != bool(self._moments()):
@@ -119,29 +116,6 @@ class _Ppo(PPO):
             self.policy.optimizer.load_state_dict(state["optimizer"])
             self.num_timesteps = state["num_timesteps"]
             restore_random_state(state["random_state"])
-
-    def _restore_stock(self, path: Path, trust: bool) -> None:
-        """Load the weights in a file of Stable-Baselines3's own ``save``.
-
-        The running statistics of its VecNormalize are in a pickle beside it, as Isaac Lab's script names it.
-        """
-        try:
-            with zipfile.ZipFile(path) as archive:
-                policy = io.BytesIO(archive.read("policy.pth"))
-            self.policy.load_state_dict(torch.load(policy, map_location="cpu", weights_only=True))
-        except (KeyError, RuntimeError, zipfile.BadZipFile, pickle.UnpicklingError) as exc:
-            raise RlnbError(f"{path} is not a checkpoint of PPO as this agent is configured: {exc}") from exc
-        beside = path.with_name(f"{path.stem}_vecnormalize.pkl")
-        if (normaliser := self.get_vec_normalize_env()) is None:
-            return
-        if not beside.exists():
-            raise RlnbError(f"This agent has normalize_input=True, but {beside} does not exist.")
-        if not trust:
-            what = f"This agent has normalize_input=True, whose statistics are in {beside}, a pickle, which runs code."
-            raise RlnbError(f"{what} If you know where it comes from, pass trust=True.")
-        stored = VecNormalize.load(str(beside), normaliser.venv)
-        for name, moments in {"obs": stored.obs_rms, "return": stored.ret_rms}.items():
-            self._moments()[name].update(vars(moments))
 
     def _moments(self) -> dict[str, dict[str, np.ndarray | float]]:
         """Return the normaliser's running statistics, which may be modified; an empty dict without a normaliser."""
