@@ -93,6 +93,8 @@ ON_AND_OFF_S = 4.0
 """Seconds for which the machine is busy, and then idle, while they are computed."""
 TIMED = ("Perf/", "performance/", "time/")
 """Beginnings of the tags of times."""
+OWN = "Metrics/success_rate"
+"""Tag that rlnb measures in its own way: over the last whole episodes."""
 State = contextlib.AbstractContextManager[object]
 Rates = dict[tuple[str, str], list[float]]
 """Iterations per second of each round, by state and side."""
@@ -414,7 +416,6 @@ def scalars(case: Case, library: str, base: Path, arguments: argparse.Namespace)
         time.sleep(ON_AND_OFF_S)
     run.wait()
     theirs, mine = _scalars(folder / "logs"), _scalars(run.path / "logs")
-    print(f"others: {[tag for tag, values in theirs.items() if mine.get(tag) != values]}", flush=True)
     equal = sum(mine.get(tag) == values for tag, values in theirs.items())
     assert run.started is not None
     record(
@@ -432,7 +433,7 @@ def _scalars(folder: Path) -> dict[str, list[float]]:
     return {
         tag: [value for _, _, value in points]
         for tag, points in reader.scalars.items()
-        if not tag.startswith(TIMED) and not tag.endswith(("/time", "fps"))
+        if not tag.startswith(TIMED) and not tag.endswith(("/time", "fps", OWN))
     }
 
 
