@@ -14,7 +14,7 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.scalars import builtin
 from rlnb.tasks import yaml_file
-from rlnb.tasks.card import GENERIC, Fields
+from rlnb.tasks.card import GENERIC, AgentCard
 
 DUMPED = 0.8
 """Share of a config's values from which on a file is the config of a whole run."""
@@ -89,33 +89,42 @@ def agent_choice(agent: AgentArgument) -> AgentChoice:
 
 
 def without_ruled(
-    choice: AgentChoice, library: Library, fields: Fields, arguments: Mapping[str, object]
+    choice: AgentChoice, library: Library, agent: AgentCard, arguments: Mapping[str, object]
 ) -> tuple[AgentChoice, tuple[str, ...]]:
     """Return a choice without the values that rlnb sets itself, if they come from the dumped config of a run.
 
     Every run writes its whole agent config, with its seed and its number of iterations, which say nothing about the
-    next run. In a file of a few values, they are requests.
+    next run. In a file of a few values, they are requests. Values that the run has added to its config are added again.
 
     Args:
         choice: The choice.
         library: Library of the config.
-        fields: Values of the library's config for the task, from a task card.
+        agent: The library's config for the task.
         arguments: The arguments of :func:`rlnb.train` by name; a value that None leaves open is kept.
 
     Returns:
         The choice, and the paths that were left out.
     """
-    known = sum(path in choice.files for path in fields)
-    if known < DUMPED * len(fields) or not fields:
+    known = sum(path in choice.files for path in agent.fields)
+    if known < DUMPED * len(agent.fields) or not agent.fields:
         return choice, ()
-    rulings = {path: library.overruled.get(path.removeprefix("+")) for path in choice.files}
+    rulings = {path: _ruling(path.removeprefix("+"), library) for path in choice.files}
     ruled = tuple(
         path
         for path, argument in rulings.items()
         if choice.files[path] and argument is not None and (not argument or arguments.get(argument) is not None)
     )
-    values = {path: value for path, value in choice.values.items() if path not in ruled}
+    added = {path for path in choice.files if path not in agent.fields and path.rpartition(".")[0] in agent.takes_more}
+    values = {
+        f"+{path}" if path in added else path: value for path, value in choice.values.items() if path not in ruled
+    }
     return dataclasses.replace(choice, values=values), ruled
+
+
+def _ruling(path: str, library: Library) -> str | None:
+    """Return the argument that decides a value, or the group that it is in; see :attr:`Library.overruled`."""
+    groups = (path, *(path.rsplit(".", length)[0] for length in range(1, path.count(".") + 1)))
+    return next((library.overruled[group] for group in groups if group in library.overruled), None)
 
 
 def choice_of(manifest: Manifest) -> AgentChoice:

@@ -10,7 +10,7 @@ from typing import Literal
 from rlnb.registration.library import Library
 from rlnb.spec import Json
 
-CARD_SCHEMA = 13
+CARD_SCHEMA = 15
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import re
+import sys
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +18,8 @@ from rlnb.tasks.card import ConfigField, Fields, Kind
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _KINDS: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", str: "str"}
+Missing = type(dataclasses.MISSING)
+"""Type of a value that has to be set. Isaac Lab copies configs, so that there are several such values."""
 _LEAVES = (bool, int, float, str, list, tuple, type(None))
 
 
@@ -73,17 +78,14 @@ def openings(cfg: Any, path: str = "") -> Iterator[tuple[str, Fields]]:
 
 
 def _is_open(value: Any) -> bool:
-    return value is None or value is dataclasses.MISSING
+    return value is None or isinstance(value, Missing)
 
 
 def _group(owner: Any, name: str) -> Any:
     """Return a new group for a value without a default, as its annotation says; None if it is no group."""
     if isinstance(owner, Mapping):
         return {}  # a config without annotations
-    try:
-        annotation = typing.get_type_hints(type(owner))[name]
-    except Exception:  # an annotation may be any text
-        return None
+    annotation = _annotation(type(owner), name)
     for kind in (annotation, *typing.get_args(annotation)):
         if kind is dict or typing.get_origin(kind) is dict:
             return {}
@@ -95,10 +97,23 @@ def _group(owner: Any, name: str) -> Any:
     return None
 
 
+def _annotation(cls: type, name: str) -> Any:
+    """Return the type of an attribute; None if its annotation cannot be resolved.
+
+    Isaac Lab copies the annotations of a base class to its subclasses, in whose modules their names may be unknown.
+    """
+    for base in cls.__mro__:
+        if name in (own := vars(base).get("__annotations__", {})):
+            holder = types.SimpleNamespace(__annotations__={name: own[name]})
+            with contextlib.suppress(Exception):  # an annotation may be any text
+                return typing.get_type_hints(holder, vars(sys.modules[base.__module__]), dict(vars(base)))[name]
+    return None
+
+
 def _group_fields(group: Any, path: str = "") -> Iterator[tuple[str, ConfigField]]:
     for name, value in _children(group):
         below = f"{path}.{name}" if path else name
-        if value is dataclasses.MISSING:
+        if isinstance(value, Missing):
             yield below, ConfigField(type="any", required=True)
         elif isinstance(value, _LEAVES):
             yield below, ConfigField(type=_field_kind(below, value), value=plain(value))

@@ -116,7 +116,7 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
     lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
     if lookup.library is not None and lookup.agent is not None:
         arguments = {name: getattr(request, name) for name in {*lookup.library.overruled.values()} - {""}}
-        agent, ruled = without_ruled(agent, lookup.library, lookup.agent.fields, arguments)
+        agent, ruled = without_ruled(agent, lookup.library, lookup.agent, arguments)
         if ruled:
             files = " and ".join(sorted({agent.files[path] for path in ruled}))
             logger.info("%s is the config of a run. Its %s do not count: rlnb sets them.", files, ", ".join(ruled))

@@ -17,7 +17,7 @@ from rlnb.tasks.agent_config import (
     libraries_of,
     without_ruled,
 )
-from rlnb.tasks.card import ConfigField
+from rlnb.tasks.card import AgentCard, ConfigField
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -80,20 +80,22 @@ def test_what_rlnb_sets_does_not_count_in_the_config_of_a_whole_run(tmp_path: Pa
         name="demo", backend="", overruled={"seed": "seed", "steps": "max_iterations", "logger": "", "gone": ""}
     )
     fields = {name: ConfigField(type="any") for name in ("seed", "steps", "logger", "rate", "gamma")}
+    card = AgentCard(fields=fields, takes_more=("",))
     whole, part = tmp_path / "agent.yaml", tmp_path / "mine.yaml"
-    whole.write_text("seed: 7\nsteps: 300\nlogger: wandb\ngone: 1\nrate: 0.1\ngamma: 0.9\n")
+    whole.write_text("seed: 7\nsteps: 300\nlogger: {name: x}\ngone: 1\nrate: 0.1\ngamma: 0.9\nmore: 1\n")
     part.write_text("seed: 7\nrate: 0.1\n")
     arguments = {"seed": 42, "max_iterations": None}
 
     def kept(*agent: object) -> dict[str, object]:
-        choice, ruled = without_ruled(agent_choice(list(agent)), library, fields, arguments)  # type: ignore[arg-type]
+        choice, ruled = without_ruled(agent_choice(list(agent)), library, card, arguments)  # type: ignore[arg-type]
         assert not {*ruled} & choice.values.keys()
         return dict(choice.values)
 
-    assert kept(whole) == {"steps": 300, "rate": 0.1, "gamma": 0.9}, "no argument says the number of steps"
+    rest = {"steps": 300, "rate": 0.1, "gamma": 0.9, "+more": 1}
+    assert kept(whole) == rest, "no argument says the number of steps, and the run has added a value"
     assert kept(part) == {"seed": 7, "rate": 0.1}, "a request, which may be refused"
-    assert kept(whole, {"seed": 8, "rate": 0.2}) == {"seed": 8, "steps": 300, "rate": 0.2, "gamma": 0.9}
-    assert kept({"seed": 8}, str(whole)) == {"steps": 300, "rate": 0.1, "gamma": 0.9}
+    assert kept(whole, {"seed": 8, "rate": 0.2}) == {**rest, "seed": 8, "rate": 0.2}
+    assert kept({"seed": 8}, str(whole)) == rest
 
 
 def test_a_value_that_is_not_a_mapping_is_refused() -> None:

@@ -185,6 +185,15 @@ def test_a_state_task_trains_and_records_what_ran(trained: rlnb.Run) -> None:
     assert trained.metrics["reward"].frames[-1] == ITERATIONS * started.horizon * NUM_ENVS
 
 
+def test_the_config_of_a_run_trains_again_with_a_group_that_had_no_default(folder: Path, trained: rlnb.Run) -> None:
+    rnd = {"algorithm": {"rnd_cfg": {"weight": 0.1}}, "obs_groups": {"rnd_state": ["policy"]}}
+    agent = [trained.path / "logs" / "params" / "agent.yaml", rnd]
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=1, seed=5, device="cpu", agent=agent).wait()
+    written = (run.path / "logs" / "params" / "agent.yaml").read_text()
+    assert re.search(r"rnd_cfg:\n +weight: 0.1", written)
+    assert "seed: 5" in written
+
+
 def test_an_adopted_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
     rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
     living = rlnb.simulator()
