@@ -23,6 +23,12 @@ PACKAGES = (
 """Packages of the worker whose versions can affect a result or a task card."""
 ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
 """Isaac Lab as a pip requirement."""
+ISAACLAB_IMPORTERS = (
+    *("isaacsim-asset-isolated==6.2.0.0", "isaacsim-robot-schema==6.2.0.0", "usd-optimize==1.1.0"),
+    *("mujoco-usd-converter==0.6.1", "urdf-usd-converter==0.3.4", "tinyobjloader==2.0.0rc13"),
+)
+"""What Isaac Lab needs to import URDF and MJCF files, to be installed with ``--no-deps``. Its extra ``importers`` for
+that cannot be installed: in 3.0.0, it needs another version of usd-exchange than Isaac Lab itself."""
 
 
 def belongs_to(version: str, line: str) -> bool:

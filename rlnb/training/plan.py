@@ -119,7 +119,7 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
         agent, ruled = without_ruled(agent, lookup.library, lookup.agent, arguments)
         if ruled:
             files = " and ".join(sorted({agent.files[path] for path in ruled}))
-            logger.info("%s is the config of a run. Its %s do not count: rlnb sets them.", files, ", ".join(ruled))
+            logger.info("%s is the config of a whole run. Not taken from it: %s.", files, ", ".join(ruled))
     return task, lookup, agent
 
 

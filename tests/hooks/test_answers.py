@@ -76,6 +76,11 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
         ),
         (
             "rlnb_libraries",
+            [rlnb.Library(name="a", backend="b:C", stock_checkpoints=("[",))],
+            "returned a Library in which stock_checkpoints='[': unterminated character set",
+        ),
+        (
+            "rlnb_libraries",
             [rlnb.Library(name="a", backend="b:C", checkpoint_pattern="x")],
             "returned a Library in which checkpoint_pattern='x' has no group for the iteration",
         ),

@@ -137,3 +137,25 @@ def test_a_card_of_some_hundred_values_is_read_in_milliseconds() -> None:
         times_s.append(time.thread_time() - start_s)
     assert card.fields == fields
     assert min(times_s) < 0.02
+
+
+def test_the_fault_of_a_file_of_ones_own_is_not_cached_so_that_its_fix_helps(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = tmp_path / "dog.urdf"
+    fine = Asset(path=str(robot), exists=True, places=("scene.robot.spawn.asset_path",))
+    faulty = dataclasses.replace(fine, fix="Install the importer.", fault="the importer is not installed")
+    robot.touch()
+    made = []
+
+    def card(asset: Asset) -> TaskCard:
+        made.append(asset)
+        return dataclasses.replace(CARD, own_assets={asset.places[0]: asset})
+
+    for asset in (faulty, fine):
+        monkeypatch.setattr(cards.simulator, "request", lambda *_, asset=asset, **__: card(asset))
+        assert rlnb.task_card(rlnb.Task(id="Demo")).own_assets[asset.places[0]] == asset
+    rlnb.task_card(rlnb.Task(id="Demo"))
+    assert made == [faulty, fine], "a card without a fault is cached"
+    robot.unlink()
+    assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) is None, "the file is gone"

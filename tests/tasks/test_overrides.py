@@ -190,7 +190,9 @@ def test_selectors_that_cannot_be_checked_are_refused_with_the_reason_and_other_
     assert overrides.check(rlnb.Task(id="Demo", overrides={"sim.dt": 0.01}), card) == []
 
 
-def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(tmp_path: Path) -> None:
+def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = "scene.robot.spawn.usd_path"
     own = {place: Asset(path="/nowhere/robot.usd", exists=False, fix="Correct the path.", places=(place,))}
     below = {"robot.usd": Asset(path="/pack/robot.usd", exists=False, places=(place, "scene.other.spawn.usd_path"))}
@@ -207,5 +209,8 @@ def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(tmp_pat
     assert found(with_own) == [missing]
     assert found(with_own, here) == found(with_own, "https://host/robot.usd") == []
     assert found(with_own, gone) == [f"override of Demo: {place} is {gone!r}: there is no such file."]
+    with monkeypatch.context() as patch:
+        patch.setattr(rlnb.options, "simulator", rlnb.local())
+        assert found(with_own, gone) == [], "the files are those of another machine"
     assert found(with_below, here, here) == []
     assert found(with_below, here) == ["asset robot.usd is missing: /pack/robot.usd"], "another place still names it"

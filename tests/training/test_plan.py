@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,22 @@ def test_a_deterministic_training_has_one_thread_on_every_machine(root: Path, mo
     assert (threads(deterministic=True), threads()) == (1, None)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads(deterministic=True) is None, "the user's own number"
+
+
+def test_the_config_of_a_whole_run_is_taken_without_what_the_request_decides(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = plugins.agent_config(plugins.library("echo").default_agent)
+    path = tmp_path / "agent.yaml"
+    path.write_text(json.dumps({**config, "goal": 3.0, "seed": 7}))
+    with caplog.at_level("INFO", logger="rlnb"):
+        plan = make_plan(TrainRequest(task="Echo", library="echo", agent=path))
+    assert plan.problems == ()
+    assert (plan.manifest.agent["goal"], "seed" in plan.manifest.agent) == (3.0, False)
+    assert "agent.yaml is the config of a whole run. Not taken from it: seed." in caplog.text
+
+
+def test_a_script_takes_an_asset_root(root: Path, tmp_path: Path) -> None:
+    (script := tmp_path / "train.py").touch()
+    plan = make_plan(TrainRequest(script=script, asset_root="/mnt/assets"))
+    assert (plan.problems, plan.manifest.asset_root) == ((), "/mnt/assets")

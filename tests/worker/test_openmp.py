@@ -17,7 +17,7 @@ from rlnb.machine.schedstat import Spent
 from rlnb.worker.openmp import waited_share
 
 PROGRAM = """
-import json, os, sys, time
+import json, os, sys, threading, time
 from pathlib import Path
 from rlnb.worker import openmp
 
@@ -49,7 +49,8 @@ for line in sys.stdin:
         for share in json.loads(line):
             waits.see(share)
     variables = {name: os.environ.get(name) for name in ("GOMP_SPINCOUNT", "KMP_BLOCKTIME")}
-    print(json.dumps([second_thread_ms(), torch.get_num_threads(), variables]), flush=True)
+    names = [thread.name for thread in threading.enumerate()]
+    print(json.dumps([second_thread_ms(), torch.get_num_threads(), variables, "waits of OpenMP" in names]), flush=True)
 """
 """Takes the samples of each line, and answers with the CPU time of the second thread between two
 operations, 2 ms apart, in ms."""
@@ -63,6 +64,7 @@ class Answer(NamedTuple):
     ran_ms: float
     threads: int
     variables: dict[str, str | None]
+    is_watched: bool
 
     @property
     def spins(self) -> bool:
@@ -134,7 +136,7 @@ def test_the_thread_that_lacks_a_core_most_says_that_the_machine_is_busy() -> No
 
 def test_threads_sleep_beside_busy_processes(start: Start) -> None:
     ask = start({})
-    assert ask()[1:] == (2, dict(threads.SHORT)), "the processes that a worker starts get short waits"
+    assert ask()[1:] == (2, dict(threads.SHORT), True), "the processes that a worker starts get short waits"
     code = f"import os; os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[:2]})\nwhile True: pass"
     busy = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True) for _ in range(2)]
     try:
@@ -160,7 +162,8 @@ def test_threads_wait_as_the_user_says(start: Start, variables: dict[str, str], 
     ask = start(variables)
     assert ask().spins == spins
     assert ask().variables == {"GOMP_SPINCOUNT": variables.get("GOMP_SPINCOUNT"), "KMP_BLOCKTIME": None}
+    assert not ask().is_watched
 
 
 def test_threads_of_a_part_of_the_cores_soon_sleep(start: Start) -> None:
-    assert start({"OMP_NUM_THREADS": "1"})()[1:] == (1, dict(threads.SHORT))
+    assert start({"OMP_NUM_THREADS": "1"})()[1:] == (1, dict(threads.SHORT), False)

@@ -22,7 +22,7 @@ from typing import Any
 from rlnb.errors import RlnbError
 from rlnb.storage.serial import from_json
 from rlnb.tasks.card import Asset, AssetRoot
-from rlnb.version import ISAACLAB_REQUIREMENT
+from rlnb.version import ISAACLAB_IMPORTERS
 from rlnb.worker.assets import packs
 
 CLOUD_TIMEOUT_S = 2.0
@@ -30,7 +30,8 @@ VARIABLE = "ISAACSIM_ASSET_ROOT"
 FILE_FIELDS = frozenset(("usd_path", "asset_path"))
 """Names of the values in Isaac Lab's configs of spawners that hold the path of a file."""
 IMPORTED = (".urdf", ".xml", ".mjcf")
-"""Ends of the names of files that Isaac Lab converts to USD with Isaac Sim, or with the packages of its extra."""
+"""Ends of the names of files that Isaac Lab converts to USD with Isaac Sim, or with the packages of
+:data:`rlnb.version.ISAACLAB_IMPORTERS`."""
 WEIGHTS = "/PretrainedCheckpoints/"
 """Part of the path of pretrained networks. Tasks load those only in play mode, which rlnb does not use."""
 
@@ -167,8 +168,7 @@ def own_asset(path: str, place: str) -> Asset:
         return Asset(path=path, exists=False, fix=fix, places=(place,))
     if path.endswith(IMPORTED) and importlib.util.find_spec("isaacsim") is None:
         fault = f"the importer of such files is not installed in {sys.executable}"
-        name, _, version = ISAACLAB_REQUIREMENT.partition("==")
-        fix = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(f'{name}[importers]=={version}')}"
+        fix = f"{shlex.quote(sys.executable)} -m pip install --no-deps {' '.join(ISAACLAB_IMPORTERS)}"
         return Asset(path=path, exists=True, fix=fix, places=(place,), fault=fault)
     return Asset(path=path, exists=True, places=(place,))
 

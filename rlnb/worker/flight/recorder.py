@@ -97,15 +97,10 @@ class Recorder:
         def recorded(actions: Any) -> Any:
             if self._is_off:
                 return self._step(actions)
-            if torch.is_grad_enabled():
-                with torch.no_grad():
-                    before = self._before(actions)
-                outcome = self._step(actions)
-                with torch.no_grad():
-                    self._after(before, actions, outcome)
-            else:  # as in a training, where entering no_grad twice for each step would be a tenth of the cost
+            with torch.no_grad():
                 before = self._before(actions)
-                outcome = self._step(actions)
+            outcome = self._step(actions)
+            with torch.no_grad():
                 self._after(before, actions, outcome)
             return outcome
 
@@ -113,6 +108,7 @@ class Recorder:
         return self
 
     def _before(self, actions: Any) -> torch.Tensor | None:
+        """Keep what a step needs to be repeated; return the state of all envs, or None after a failure."""
         try:
             before = self._state()
             self._rewind.before_step(actions, every=self._size)
@@ -122,6 +118,11 @@ class Recorder:
         return before
 
     def _after(self, before: torch.Tensor | None, actions: Any, outcome: Any) -> None:
+        """Record a step, and look at it if it is time to.
+
+        Raises:
+            NotFiniteError: As :meth:`_look`.
+        """
         try:
             self._keep(before, actions, outcome)
         except NotFiniteError:

@@ -32,7 +32,7 @@ from rlnb.tasks.task import OWN_TASKS
 from rlnb.version import PACKAGES
 from rlnb.worker.assets import prebuilt
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import kit, ovphysx, release, working_folder
+from rlnb.worker.isaac import kit, ovphysx, registrations, release, working_folder
 from rlnb.worker.isaac.module import import_file
 from rlnb.worker.isaac.shortages import unprinted
 
@@ -120,20 +120,15 @@ def import_tasks(name: str) -> None:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as exc:
-        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
+        if not registrations.is_part(exc.name, name):
             raise  # a module that it imports is missing
         raise RlnbError(
             f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}."
-            f"{working_folder.why_not(name)} {INSTALL}"
+            f"{working_folder.why_not(name)} {registrations.INSTALL}"
         ) from exc
     _brought.setdefault(name, sorted({*task_ids()} - before))
 
 
-INSTALL = (
-    "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then call "
-    "rlnb.simulator().restart()."
-)
-"""The fix for a module of the user that the worker does not find."""
 _brought: dict[str, list[str]] = {}
 """Tasks that the import of each module named by the user has registered."""
 
@@ -199,57 +194,14 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
-        _load(task.id)  # raises an error that names the missing part
+        registrations.load(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id, task.imports)
-    _check_registration(gym_id)
+    registrations.check(gym_id)
     entry = plugins.tasks().get(gym_id)
     reference = task.success or (entry.success if entry else None) or ""
-    success = _load(reference) if reference else None
+    success = registrations.load(reference) if reference else None
     return Registered(gym_id=gym_id, success=success, success_source=reference, agents={})
-
-
-def _check_registration(gym_id: str) -> None:
-    """Refuse a task whose registration names an env config that does not exist.
-
-    Raises:
-        RlnbError: The module or the class does not exist. An error inside the module is raised as it is.
-    """
-    import gymnasium
-
-    reference = gymnasium.spec(gym_id).kwargs["env_cfg_entry_point"]
-    if not isinstance(reference, str) or ":" not in reference or reference.endswith((".yaml", ".yml")):
-        return
-    name, _, attribute = reference.partition(":")
-    where = f"The registration of {gym_id} has env_cfg_entry_point={reference!r}"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as exc:
-        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
-            raise  # a module that it imports is missing
-        raise RlnbError(f"{where}, but there is no module {exc.name!r}. Correct the registration.") from exc
-    if not hasattr(module, attribute):
-        hint = did_you_mean(attribute, [key for key, value in vars(module).items() if inspect.isclass(value)])
-        raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
-
-
-def _load(reference: str) -> Any:
-    """Return the object that a ``"module:attr"`` string of the user names.
-
-    Raises:
-        RlnbError: The module or the attribute does not exist.
-    """
-    name, _, attribute = reference.partition(":")
-    try:
-        return plugins.load(reference)
-    except RlnbError as exc:
-        cause, fix = exc.__cause__, working_folder.why_not(name)
-        if isinstance(cause, ModuleNotFoundError) and f"{name}.".startswith(f"{cause.name}."):
-            fix = f"{fix} {INSTALL}"
-        elif isinstance(cause, AttributeError) and name in sys.modules:
-            classes = [key for key, value in vars(sys.modules[name]).items() if inspect.isclass(value)]
-            fix = f"{fix}{did_you_mean(attribute, classes)}"
-        raise RlnbError(f"{exc}{fix}") from exc
 
 
 def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
@@ -274,7 +226,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
 
         entry = (
             getattr(module, "ENV", None)
-            or _registered_env(task.id, cfg)
+            or registrations.env_of(task.id, cfg)
             or _only_class(module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV")
         )
     agents = dict(getattr(module, "AGENTS", {}))
@@ -283,18 +235,9 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
         # A run changes its config, and a process has several runs.
         make = cfg if inspect.isclass(cfg) else lambda: copy.deepcopy(cfg)
         gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": make})
-    success = _load(task.success) if task.success else getattr(module, "success", None)
+    success = registrations.load(task.success) if task.success else getattr(module, "success", None)
     source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
     return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
-
-
-def _registered_env(reference: str, cfg: Any) -> Any:
-    """Return the env with which a package has registered a config, which need not be in the config's module."""
-    import gymnasium
-
-    specs = gymnasium.registry.values()
-    same = (spec for spec in specs if (spec.kwargs or {}).get("env_cfg_entry_point") in (reference, cfg))
-    return next((spec.entry_point for spec in same), None)
 
 
 def _default(cfg: Any) -> type:

@@ -21,10 +21,15 @@ PACKAGES = frozenset(
 ) | {"isaaclab_tasks", "isaaclab_tasks_experimental", "isaaclab_teleop", "isaaclab_visualizers"}
 """Packages of Isaac Lab."""
 FORMER = (
-    *("isaaclab_tasks.manager_based", "isaaclab_tasks.direct", "isaacsim.core", "omni.isaac", "omni.ext"),
-    *("AdditiveUniformNoiseCfg", "AdditiveGaussianNoiseCfg"),
+    "isaaclab_tasks.manager_based",
+    "isaaclab_tasks.direct",
+    "AdditiveUniformNoiseCfg",
+    "AdditiveGaussianNoiseCfg",
 )
-"""Modules and names that code for Isaac Lab 2.x imports, and that 3.0 lacks without Isaac Sim."""
+"""Modules and names of Isaac Lab 2.x that 3.0 does not have."""
+OF_ISAAC_SIM = frozenset(("isaacsim", "omni", "carb"))
+"""Packages of Isaac Sim, which every task for Isaac Lab 2.x could import."""
+SCRIPT = "Code for Isaac Lab 2.x trains with its own script and interpreter: rlnb.train(script=..., python=...)."
 FIX = f"Use `pip install '{ISAACLAB_REQUIREMENT}'`"
 
 
@@ -98,12 +103,13 @@ def annotate(exc: BaseException) -> None:
     """Note on an error its likely cause, with the fix, if that is the release of Isaac Lab or a missing package."""
     if not isinstance(exc, AttributeError | ImportError | TypeError):
         return
-    if former := next((name for name in FORMER if name in f"{getattr(exc, 'name', '')} {exc}"), ""):
-        exc.add_note(
-            f"{former} is a part of Isaac Lab 2.x that isaaclab {installed()} does not have here. To train code that "
-            "was written for 2.x, start its own script in its own interpreter: rlnb.train(script=..., python=...)."
-        )
-    elif isinstance(exc, ModuleNotFoundError) and exc.name and (top := exc.name.partition(".")[0]) not in PACKAGES:
+    name = exc.name or "" if isinstance(exc, ModuleNotFoundError) else ""
+    top = name.partition(".")[0]
+    if former := next((part for part in FORMER if part in str(exc)), ""):
+        exc.add_note(f"isaaclab {installed()} does not have {former}, a part of Isaac Lab 2.x. {SCRIPT}")
+    elif top in OF_ISAAC_SIM:
+        exc.add_note(f"{name} is a part of Isaac Sim, which {sys.executable} does not have. {SCRIPT}")
+    elif top and top not in PACKAGES:
         exc.add_note(
             f"The worker's Python, {sys.executable}, has no package {top!r}. Use pip to install it there, or add its "
             "folder to PYTHONPATH. Then call rlnb.simulator().restart()."

@@ -15,7 +15,6 @@ import pytest
 
 from rlnb import RlnbError
 from rlnb.tasks.card import Asset
-from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 
@@ -121,7 +120,7 @@ def test_a_file_of_ones_own_that_cannot_be_used_has_a_fix(tmp_path: Path, monkey
     assert (far.exists, far.fault) == (False, "https://127.0.0.1:9 does not answer")
     monkeypatch.setattr(assets.importlib.util, "find_spec", lambda name: None)
     urdf = assets.own_asset(str(dog), "a.asset_path")
-    assert urdf.fix.endswith(f"-m pip install 'isaaclab[importers]=={ISAACLAB_REQUIREMENT.partition('==')[2]}'")
+    assert "-m pip install --no-deps isaacsim-asset-isolated==" in urdf.fix
     monkeypatch.setattr(assets.importlib.util, "find_spec", lambda name: object())
     assert assets.own_asset(str(dog), "a.asset_path").fix == ""
 

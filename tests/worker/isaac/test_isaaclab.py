@@ -527,6 +527,10 @@ def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_simulator_lives
     cell.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
         rlnb.train("Broken")
+    source = "import argparse\nargparse.ArgumentParser().parse_args()\n"
+    cell.write_module(rlnb.options.folders, "Parsing", source, "test.ipynb")
+    with pytest.raises(rlnb.CheckError, match="argparse says: unrecognized arguments: "):
+        rlnb.train("Parsing")
     assert rlnb.task_card(STATE_TASK).workflow == "direct"
 
 

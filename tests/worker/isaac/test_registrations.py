@@ -76,8 +76,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "there is no module 'balance.moved'. Correct the registration.",
         ),
         ("Balance-Plain", "its registration has no env_cfg_entry_point. Use gymnasium.register(..., kwargs={"),
-        ("balance.env_cfg:BalanceEnvConfig", "has no attribute 'BalanceEnvConfig' Did you mean 'BalanceEnvCfg'?"),
-        ("no_such_package.tasks:Cfg", "No module named 'no_such_package' Use pip to install your project there"),
+        ("balance.env_cfg:BalanceEnvConfig", "has no attribute 'BalanceEnvConfig'. Did you mean 'BalanceEnvCfg'?"),
+        ("no_such_package.tasks:Cfg", "No module named 'no_such_package'. Use pip to install your project there"),
         (
             "balance.env:BalanceEnv",
             "balance.env:BalanceEnv: BalanceEnv is not the config of an env. Use balance.env:BalanceEnvCfg.",

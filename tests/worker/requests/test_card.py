@@ -9,8 +9,9 @@ import pytest
 from rlnb import plugins
 from rlnb.registration.plugin_types import AssetPack
 from rlnb.spec import Task
-from rlnb.tasks.card import Asset, AssetRoot, Selectors
-from rlnb.worker.requests.card import _assets, _without_unknown
+from rlnb.tasks.card import AgentCard, Asset, AssetRoot, ConfigField, Selectors
+from rlnb.worker.isaac.isaaclab import Registered
+from rlnb.worker.requests.card import _assets, _default_library, _without_unknown
 
 
 def test_a_missing_file_has_a_fix_and_a_remote_one_is_not_looked_up(
@@ -35,3 +36,15 @@ def test_a_card_is_made_without_selectors_that_the_task_does_not_have() -> None:
     assert _without_unknown(task, Selectors(physics=("newton",), presets=("fast",))) == Task(
         id="Demo", physics="newton", presets=("fast",)
     )
+
+
+@pytest.mark.parametrize(("algorithm", "library"), [("MAPPO", "skrl_mappo"), ("IPPO", "skrl"), ("PPO", "skrl")])
+def test_a_default_config_that_another_library_trains_makes_it_the_default(algorithm: str, library: str) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    gymnasium.register(id="rlnb-duet", entry_point="m:Env", kwargs={"default_agent": "skrl"})
+    config = AgentCard(fields={"agent.class": ConfigField(type="str", value=algorithm)})
+    try:
+        registered = Registered(gym_id="rlnb-duet", success=None, agents={})
+        assert _default_library(registered, {"skrl": config, "skrl_mappo": config}) == library, "if the task has it"
+    finally:
+        del gymnasium.registry["rlnb-duet"]
