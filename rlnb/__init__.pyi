@@ -48,6 +48,7 @@ from .registration.plugin_types import LauncherType as LauncherType
 from .registration.plugin_types import Panel as Panel
 from .registration.plugin_types import QueueTable as QueueTable
 from .registration.roles import Role as Role
+from .registration.space import Space as Space
 from .reports.report import report as report
 from .run.catalog import Catalog as Catalog
 from .run.find import get_run as get_run

@@ -18,6 +18,7 @@ from rlnb.hooks.registry import registered
 from rlnb.registration.library import Library
 from rlnb.registration.plugin_types import AssetPack, LauncherType
 from rlnb.registration.roles import Role
+from rlnb.registration.space import Space, Spaces
 from rlnb.spec import METRICS, Json, Manifest, Task
 from rlnb.storage.fields import wrong_fields
 from rlnb.tasks.agent_config import read_agent
@@ -132,16 +133,17 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
     if not library.roles:
         return ()
     values = {path.removeprefix("+"): value for path, value in agent.items()}
-    function = _loaded(library.roles, functools.partial(_roles_error, library))
+    error = functools.partial(_function_error, library, "roles", library.roles)
+    function = _loaded(library.roles, error)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             roles = tuple(function(world_size, values))
     except (RlnbError, *INTERRUPTS):
         raise
     except BaseException as exc:  # a plugin may raise anything
-        raise _roles_error(library, cause_of(exc)) from exc
+        raise error(cause_of(exc)) from exc
     if fault := _fault_of(roles, world_size):
-        raise _roles_error(library, fault)
+        raise error(fault)
     return roles
 
 
@@ -170,16 +172,60 @@ def size_problems(
     ]
     if not library.sizes:
         return problems
-    function = _loaded(library.sizes, functools.partial(_sizes_error, library))
+    fixed = {**values, **fixes}  # the plugin finds what is left after these fixes
+    return [*problems, *_problems(library, "sizes", library.sizes, fixed, usual, num_envs)]
+
+
+def space_problems(
+    library: Library, values: Mapping[str, Json], observations: Spaces, actions: Space | None
+) -> list[Problem]:
+    """Return the problems of a task's spaces, which the networks of an agent config cannot take or give.
+
+    Args:
+        library: The library.
+        values: The agent config by dotted path.
+        observations: Spaces of the observation groups, as far as they are known.
+        actions: Space of the actions; None if it is not known, for several agents.
+
+    Raises:
+        HookError: The plugin's function fails, or does not return problems.
+    """
+    if not library.spaces or actions is None:
+        return []
+    return _problems(library, "spaces", library.spaces, values, observations, actions)
+
+
+def fitted_agent(library: Library, spaces: tuple[Spaces, Space | None], config: Any) -> Any:
+    """Return the generic agent config of a library, fitted to the spaces of a task.
+
+    Args:
+        library: The library.
+        spaces: Spaces of the observation groups and of the actions.
+        config: The config of :attr:`rlnb.Library.default_agent`.
+    """
+    return load(library.fitted_agent)(config, *spaces)
+
+
+def _problems(library: Library, kind: str, reference: str, *arguments: object) -> list[Problem]:
+    """Return the problems that a plugin's function finds.
+
+    Args:
+        library: The library.
+        kind: What the function is about, for errors.
+        reference: The function, as ``"module:function"``.
+        arguments: Arguments of the function.
+    """
+    error = functools.partial(_function_error, library, kind, reference)
+    function = _loaded(reference, error)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            problems += function({**values, **fixes}, usual, num_envs)  # what is left after these fixes
+            problems = list(function(*arguments))
     except INTERRUPTS:
         raise
     except BaseException as exc:  # a plugin may raise anything
-        raise _sizes_error(library, cause_of(exc)) from exc
+        raise error(cause_of(exc)) from exc
     if strange := [one for one in problems if not isinstance(one, Problem)]:
-        raise _sizes_error(library, f"returned a list with {strange[0]!r}, which is not an rlnb.Problem")
+        raise error(f"returned a list with {strange[0]!r}, which is not an rlnb.Problem")
     return problems
 
 
@@ -239,15 +285,9 @@ def _backend_error(library: Library, fault: str) -> HookError:
     return HookError(what, fault=fault, fix=plugin.usual_fix)
 
 
-def _roles_error(library: Library, fault: str) -> HookError:
+def _function_error(library: Library, kind: str, reference: str, fault: str) -> HookError:
     plugin = owner_of(library)
-    what = f"The roles function {library.roles!r} of the {plugin} {fault}"
-    return HookError(what, fault=fault, fix=plugin.usual_fix)
-
-
-def _sizes_error(library: Library, fault: str) -> HookError:
-    plugin = owner_of(library)
-    what = f"The sizes function {library.sizes!r} of the {plugin} {fault}"
+    what = f"The {kind} function {reference!r} of the {plugin} {fault}"
     return HookError(what, fault=fault, fix=plugin.usual_fix)
 
 

@@ -15,7 +15,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.scalars import whole
-from rlnb.tasks import overrides
+from rlnb.tasks import overrides, runtime
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.requests import Budget, Cost, Costs
 from rlnb.tasks.task import as_task
@@ -207,7 +207,7 @@ def camera_budget(
 def _check(
     task: Task, card: TaskCard, camera: str | None, sizes: Sequence[Size], envs: Sequence[int], frames: int
 ) -> None:
-    problems = overrides.check(task, card)
+    problems = [*overrides.check(task, card), *runtime.problems(task, card)]
     if camera is not None and camera not in card.cameras:
         problems.append(Problem(what=str(unknown("camera", camera, card.cameras, has=f"{card.task} has"))))
     problems += whole_number("frames", frames, example=5)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rlnb.errors import CheckError, Problem, unknown, whole_number
 from rlnb.spec import Task
-from rlnb.tasks import overrides
+from rlnb.tasks import overrides, runtime
 from rlnb.tasks.aim import aim_of
 from rlnb.tasks.card import CameraCard, TaskCard
 
@@ -30,12 +30,12 @@ def check_preview(
     eye: Sequence[float] | None = None,
     target: Sequence[float] | None = None,
 ) -> None:
-    """Check the arguments of a preview.
+    """Check the arguments of a preview, and say what rlnb has chosen for the task.
 
     Raises:
         CheckError: The arguments have problems. The error lists all of them.
     """
-    problems = overrides.check(task, card)
+    problems = [*overrides.check(task, card), *runtime.problems(task, card)]
     problems += whole_number("num_envs", num_envs, example=4)
     problems += whole_number("steps", steps, least=0, example=30)
     problems += [] if every is None else whole_number("every", every, example=2)
@@ -65,3 +65,4 @@ def check_preview(
             problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)) or fewer frames (every=10)."))
     if problems:
         raise CheckError(f"preview of {task.id}", problems)
+    runtime.tell_chosen(card)

@@ -38,6 +38,12 @@ class Library:
     """Key of the library's agent config in a task's gymnasium registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
     """Agent config for tasks that register none, as ``"module:function"`` or ``"package:file.yaml"``."""
+    fitted_agent: str = ""
+    """``"module:function"`` that fits ``default_agent`` to the spaces of a task, such as with a CNN for pictures. It is
+    called as ``function(config, observations, actions)``: the config of ``default_agent``, a mapping of
+    :class:`rlnb.Space` by observation group, which lacks groups that only the env itself knows, and the
+    :class:`rlnb.Space` of the actions. It returns the config. Empty if ``default_agent`` is for any spaces. Not called
+    for several agents."""
     multi_agent: bool = False
     """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
@@ -54,6 +60,11 @@ class Library:
     ``function(values, usual, num_envs)``: the config by dotted path, in which the sizes of ``positive`` are positive,
     the same without the values of the user, and the number of envs of a rank. It returns a list of
     :class:`rlnb.Problem`. Empty if any sizes fit."""
+    spaces: str = ""
+    """``"module:function"`` that finds observations and actions that the networks of an agent config cannot take or
+    give, called without torch as ``function(values, observations, actions)``: the config by dotted path, and the
+    spaces as in ``fitted_agent``. It returns a list of :class:`rlnb.Problem`. Empty if the library takes any spaces.
+    Not called for several agents."""
     makes_env: bool = False
     """Whether the backend makes its envs itself, with :meth:`rlnb.backend.TrainContext.make_env`. ``train`` then gets
     None as its env."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rlnb.registration.library import Library
+from rlnb.registration.space import Space
 from rlnb.spec import Json
 
-CARD_SCHEMA = 15
+CARD_SCHEMA = 16
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -150,6 +151,10 @@ class TaskCard:
     """Default number of envs of the task."""
     fields: Fields = field(default_factory=dict)
     """Values of the env config, by dotted path."""
+    observations: Mapping[str, Space] = field(default_factory=dict)
+    """Spaces of the observation groups, as far as the env config tells; empty for several agents."""
+    actions: Space | None = None
+    """Space of the actions; None for several agents, and if the env config does not tell."""
     success: str = ""
     """Source of success, a function or ``"terminations.success"``; empty if the task has neither."""
     presets: Selectors = Selectors()
@@ -184,6 +189,9 @@ class TaskCard:
     engines: tuple[str, ...] = ()
     """Two physics engines that can run the task in the worker's interpreter without Isaac Sim, the default one first;
     empty if there are not two."""
+    chosen: tuple[str, ...] = ()
+    """Settings that rlnb has made because the task leaves them to Isaac Sim, which the worker's interpreter does not
+    have, e.g. ``"sim.physics=NewtonCfg()"``."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
     missing: tuple[str, ...] = ()

@@ -218,4 +218,6 @@ def plain(value: Any) -> Json:
         return str(value)
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, Mapping):  # in a list, as skrl's networks are
+        return {str(name): plain(item) for name, item in value.items()}
     return repr(value)[:200]

@@ -12,19 +12,22 @@ from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.registration.library import Library
 from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Task
-from rlnb.tasks import launcher_args
+from rlnb.tasks import launcher_args, runtime
 from rlnb.tasks.card import AgentCard, Asset, ConfigField, Fields, Kind, TaskCard
 
 
 def check_task(task: Task, card: TaskCard) -> None:
-    """Refuse a task whose selectors, overrides, launcher arguments or assets have problems.
+    """Refuse a task whose selectors, overrides, launcher arguments, assets or runtime have problems.
+
+    Otherwise, say what rlnb has chosen for the task.
 
     Raises:
         CheckError: The task has problems. It lists all of them.
     """
-    problems = check(task, card)
+    problems = [*check(task, card), *runtime.problems(task, card)]
     if problems:
         raise CheckError(task.id, problems)
+    runtime.tell_chosen(card)
 
 
 LIKELY = 0.7

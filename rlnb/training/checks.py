@@ -14,7 +14,6 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.hooks.calls import call
-from rlnb.hooks.plugin import HookError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.registration.library import Library
@@ -25,9 +24,10 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import files, sharing
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
-from rlnb.tasks import overrides
+from rlnb.tasks import overrides, runtime
 from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.training.fits import problems_of_fit
 from rlnb.training.frames import check_frames
 from rlnb.training.lookup import Lookup
 from rlnb.training.no_simulator import meaningless
@@ -60,12 +60,12 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         problems += check_frames(manifest, library, card, lookup.agent)
     if card is not None:
         problems += _check_training(manifest, library, card, lookup.agent)
-        if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
-            problems += _check_isaac_sim(manifest, card)
-            problems += _check_ovphysx(manifest, card)
+        # The nodes of a cluster, or their image, may have Isaac Sim.
+        if isinstance(launcher, LocalLauncher) and (card.isaac_sim or card.missing):
+            problems += runtime.problems(manifest.task, card, manifest.python)
     elif library is not None and lookup.agent is not None:
         problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]
-    problems = [*_check_arguments(manifest), *problems, *_check_sizes(manifest, lookup)]
+    problems = [*_check_arguments(manifest), *problems, *problems_of_fit(manifest, lookup)]
     if card is not None:
         problems += overrides.check(manifest.task, card)
     if card is not None or (library is not None and library.default_agent):
@@ -77,22 +77,6 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     for answer in call("rlnb_check", manifest=manifest):
         problems += [answer.problem] if answer.error else answer.value
     return problems
-
-
-def _check_sizes(manifest: Manifest, lookup: Lookup) -> Iterator[Problem]:
-    """Find sizes in the agent config with which the library would fail late, or learn nothing."""
-    library, card, agent = lookup.library, lookup.card, lookup.agent
-    if library is None or card is None or agent is None or agent.error:
-        return
-    resources, num_envs = manifest.resources, manifest.task.num_envs or card.num_envs
-    ranks = resources.nodes * resources.nproc_per_node
-    if all(isinstance(count, int) and count > 0 for count in (num_envs, ranks)) and num_envs >= ranks:
-        usual = {path: field.value for path, field in agent.fields.items()}
-        chosen = {path.removeprefix("+"): value for path, value in manifest.agent.items()}
-        try:
-            yield from plugins.size_problems(library, {**usual, **chosen}, usual, num_envs // ranks)
-        except HookError as exc:
-            yield Problem(what=f"{exc.what}.", fix=exc.fix)
 
 
 _EXAMPLES = {
@@ -163,40 +147,6 @@ def _check_training(
     if library is not None:
         yield from _check_agent(manifest, library, card, agent)
         yield from _check_version(manifest, card)
-
-
-def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find a task that needs Isaac Sim, if the worker's interpreter does not have it."""
-    if not card.isaac_sim:
-        return
-    python = manifest.python or sys.executable
-    fixes = []
-    if any("physics" in part or "default" in part for part in card.isaac_sim):
-        others = sorted((name for name in card.presets.physics if "physx" not in name), reverse=True)
-        fixes.append(f"physics={others[0]!r}" if others else "sim.physics=NewtonCfg() in the task's config")
-    if any("renderer" in part for part in card.isaac_sim):
-        others = [name for name in card.presets.renderer if "rtx" not in name]
-        fixes.append(f"renderer={others[0]!r}" if others else "renderer_cfg=NewtonWarpRendererCfg() in its cameras")
-    fix = " and ".join(fixes) or f"fewer launcher_args than {', '.join(manifest.task.launcher_args)}"
-    yield Problem(
-        what=f"{manifest.task.id} needs Isaac Sim, which {python} does not have: it uses {', '.join(card.isaac_sim)}.",
-        fix=f"{fix}, or python= with an interpreter that has Isaac Sim.",
-    )
-
-
-def _check_ovphysx(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find a task with OvPhysX, if the worker's interpreter does not have it."""
-    if not card.missing:
-        return
-    python = manifest.python or sys.executable
-    isaacsim = "isaacsim" in card.versions
-    preferred = ("isaacsim_physx", "newton_mjwarp") if isaacsim else ("newton_mjwarp",)
-    other = next((name for name in preferred if name in card.presets.physics), None)
-    fix = install_line("rlnb[physx]", python=manifest.python, isaacsim=isaacsim)
-    yield Problem(
-        what=f"{manifest.task.id} uses OvPhysX, which needs {' and '.join(card.missing)} in {python}.",
-        fix=f"physics={other!r}, or {fix}" if other else fix,
-    )
 
 
 def _worker_python(manifest: Manifest) -> str:

@@ -14,6 +14,7 @@ from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.simulation import far
 from rlnb.spec import Json, Manifest, Task
+from rlnb.tasks import runtime
 from rlnb.tasks.agent_config import AgentChoice, agent_choice, without_ruled
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
@@ -114,12 +115,14 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
         return task, Lookup(name=plugins.SCRIPT.name), agent
     task = as_task(request.task, root)
     lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
+    if lookup.card is not None and lookup.card.chosen:
+        runtime.tell_chosen(lookup.card)
     if lookup.library is not None and lookup.agent is not None:
         arguments = {name: getattr(request, name) for name in {*lookup.library.overruled.values()} - {""}}
         agent, ruled = without_ruled(agent, lookup.library, lookup.agent, arguments)
         if ruled:
             files = " and ".join(sorted({agent.files[path] for path in ruled}))
-            logger.info("%s is the config of a whole run. Not taken from it: %s.", files, ", ".join(ruled))
+            logger.warning("%s is the config of a whole run. Not taken from it: %s.", files, ", ".join(ruled))
     return task, lookup, agent
 
 

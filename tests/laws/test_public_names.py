@@ -52,6 +52,7 @@ PUBLIC = [
     "Runs",
     "ScalingStudy",
     "Simulator",
+    "Space",
     "Stop",
     "Sweep",
     "Symptom",

@@ -98,14 +98,16 @@ def execute(cells: list[str], folder: Path) -> nbformat.NotebookNode:
         )
 
 
-def execute_page(name: str, folder: Path, changes: Mapping[str, str] = SIZES, first: str = "import rlnb") -> None:
+def execute_page(name: str, folder: Path, changes: Mapping[str, str] = SIZES, first: str = "import rlnb") -> Any:
     cells = [first, *(smaller(block, changes) for block in blocks(REPO / name))]
-    execute([*cells, "for run in rlnb.runs():\n    run.wait()"], folder)
+    return execute([*cells, "for run in rlnb.runs():\n    run.wait()"], folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
 def test_every_call_of_rlnb_takes_the_arguments_of_the_page(page: Path) -> None:
     for block in blocks(page):
+        if block.startswith("%%"):
+            continue  # a cell of another language, or the module of a task
         for call in (node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)):
             name = ast.unparse(call.func)
             if not re.fullmatch(r"rlnb\.\w+", name):
@@ -259,6 +261,16 @@ class TestOnIsaacLab:
     def test_cameras(self, tmp_path: Path) -> None:
         execute_page("docs/cameras.md", tmp_path)
         assert (tmp_path / "film.gif").is_file()
+
+    @pytest.mark.slow
+    def test_tasks_from_scratch(self, root: Path, tmp_path: Path) -> None:
+        done = execute_page("docs/scratch.md", tmp_path, first="%load_ext rlnb\nimport rlnb")
+        assert {(run.task, run.state) for run in rlnb.runs()} == {
+            ("Pole-Terms", "completed"),
+            ("Pole-Seen", "completed"),
+        }
+        told = [output.text for cell in done.cells for output in cell.outputs if output.get("name") == "stderr"]
+        assert "Pole-Terms leaves its physics to Isaac Sim" in "".join(told)
 
     @pytest.mark.slow
     def test_watching(self, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 import getpass
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import rlnb
 from rlnb import options, plugins
 from rlnb.storage.installation import install_line
-from rlnb.tasks.card import AgentCard, ConfigField, Selectors, TaskCard
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks, lookup
 
 OTHER_USER = 65534
@@ -98,39 +97,6 @@ def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> N
     (what,) = problems_of(lambda: echo(**{name: value}))
     assert name.removesuffix("s") in what
     assert not root.exists()
-
-
-def test_a_task_that_needs_a_missing_isaac_sim_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
-    (problem,) = problems_of_card(monkeypatch, card)
-    assert "Lift needs Isaac Sim, which " in problem
-    assert "it uses Isaac Sim PhysX physics (`PhysxCfg`). sim.physics=NewtonCfg() in the task's config" in problem
-    selectors = Selectors(physics=("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx"))
-    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, presets=selectors), python="/isaac/python.sh")
-    assert "which /isaac/python.sh does not have" in problem
-    assert "physics='newton_mjwarp', or python= with an interpreter" in problem
-    drawn = dataclasses.replace(card, isaac_sim=("a Kit-based renderer (`IsaacRtxRendererCfg`)",))
-    drawn = dataclasses.replace(drawn, presets=Selectors(renderer=("isaacsim_rtx", "newton_renderer")))
-    (problem,) = problems_of_card(monkeypatch, drawn)
-    assert "renderer='newton_renderer', or python=" in problem
-    assert "physics=" not in problem
-    task = rlnb.Task(id="Lift", launcher_args={"livestream": 2})
-    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, isaac_sim=("livestreaming",)), task=task)
-    assert "fewer launcher_args than livestream, or python=" in problem
-
-
-def test_a_task_that_needs_a_missing_ovphysx_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    card = dataclasses.replace(CARD, missing=("ovphysx", "ovstage"))
-    (problem,) = problems_of_card(monkeypatch, card)
-    assert f"Lift uses OvPhysX, which needs ovphysx and ovstage in {sys.executable}." in problem
-    assert problem.endswith(install_line("rlnb[physx]"))
-    selectors = Selectors(physics=("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx"))
-    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, presets=selectors), python="/my/python")
-    assert "in /my/python. physics='newton_mjwarp', or " in problem
-    assert problem.endswith(install_line("rlnb[physx]", python="/my/python"))
-    beside = dataclasses.replace(card, presets=selectors, versions={**CARD.versions, "isaacsim": "6.2.0.0"})
-    (problem,) = problems_of_card(monkeypatch, beside)
-    assert "physics='isaacsim_physx', or " in problem
 
 
 def test_the_nodes_of_a_cluster_may_have_what_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

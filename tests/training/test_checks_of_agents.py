@@ -15,7 +15,6 @@ from rlnb.spec import Manifest, Resources, Task
 from rlnb.tasks import overrides
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
-from rlnb.training.lookup import Lookup
 
 OWN = AgentCard(source="the task's own")
 GENERIC = AgentCard(source="its plugin's generic one", generic=True, needs_choice=True)
@@ -135,23 +134,3 @@ def test_every_value_that_a_plugin_sets_belongs_to_an_argument_or_to_none() -> N
 
     for library in plugins.libraries().values():
         assert arguments(library) <= {"seed", "max_iterations", "device", ""}, library.name
-
-
-@pytest.mark.parametrize(("ranks", "refused"), [(1, False), (2, True), (8, False)])
-def test_the_sizes_of_an_agent_config_are_checked_with_the_envs_of_a_rank(ranks: int, refused: bool) -> None:
-    path = "algorithm.num_mini_batches"
-    fields = {path: ConfigField(type="int", value=4), "num_steps_per_env": ConfigField(type="int", value=24)}
-    card, agent = TaskCard(task="Demo", num_envs=6), AgentCard(fields=fields)
-    lookup = Lookup(name="rsl_rl", library=plugins.library("rsl_rl"), card=card, agent=agent)
-    manifest = Manifest(
-        run_id="r",
-        created="",
-        task=Task(id="Demo"),
-        library="rsl_rl",
-        agent={"num_steps_per_env": 1},
-        resources=Resources(nproc_per_node=ranks),
-    )
-    fixes = [problem.fix for problem in checks._check_sizes(manifest, lookup)]
-    assert fixes == (
-        [f"Use {path}=3, or more envs."] if refused else []
-    )  # 8 ranks for 6 envs have an error of their own

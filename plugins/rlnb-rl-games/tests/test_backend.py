@@ -129,6 +129,7 @@ def test_only_a_training_on_a_gpu_keeps_the_settings_of_rl_games(
     import torch
 
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    torch.set_float32_matmul_precision("highest")  # another test may have left RL-Games' own
     before = settings()
     assert before == ("highest", False)
     backend._new_runner()

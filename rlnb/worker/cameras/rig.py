@@ -15,11 +15,10 @@ from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
 from rlnb.worker.cameras.in_view import shows_bodies, stands_still
-from rlnb.worker.isaac.renderer import renderer_for
+from rlnb.worker.isaac.renderer import own_cameras, renderer_for
 
 if TYPE_CHECKING:
     import torch
-    from isaaclab.sensors import CameraCfg
 
 ADDED = "preview"
 """Name of the camera that is added to a task without one."""
@@ -216,18 +215,6 @@ class Plan:
         if not torch.equal(pose, torch.cat([twin.data.pos_w.torch, twin.data.quat_w_ros.torch], dim=-1)):
             twin.set_world_poses(pose[:, :3], pose[:, 3:], convention="ros")
             twin.update(0.0)  # reading its pose has rendered it where it was
-
-
-def own_cameras(env_cfg: Any) -> dict[str, CameraCfg]:
-    """Return the camera configs of a task by name. They are in its scene's config, or in a direct env's own config."""
-    from isaaclab.sensors import CameraCfg
-
-    return {
-        name: value
-        for holder in (env_cfg.scene, env_cfg)
-        for name, value in vars(holder).items()
-        if isinstance(value, CameraCfg)
-    }
 
 
 def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:

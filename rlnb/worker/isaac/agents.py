@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from rlnb.spec import Task
 from rlnb.tasks.agent_config import SUFFIX, libraries_of
 from rlnb.tasks.card import FIRST_LIBRARY, GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors
+from rlnb.worker.isaac.space_specs import UNKNOWN, TaskSpaces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +26,8 @@ class AgentOrigin:
     """Whether the task's registration names the config, the task's module defines it, or the library's plugin does."""
     name: str
     """Entry point in the registration, key in the module's ``AGENTS``, or reference of the plugin's config."""
+    fitted: Callable[[Any], Any] | None = None
+    """Fits the plugin's config to the spaces of the task; None if the config is for any spaces."""
 
     def __str__(self) -> str:
         """Return a description for people, which fits after "agent config:"."""
@@ -35,13 +39,16 @@ class AgentOrigin:
         return texts[self.kind]
 
 
-def origin_of(registered: Registered, library: Library, name: str | None = None) -> AgentOrigin | None:
+def origin_of(
+    registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN
+) -> AgentOrigin | None:
     """Return the place that a library's agent config for a task comes from; None if there is no config.
 
     Args:
         registered: The task.
         library: The library.
         name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
+        spaces: Spaces of the task, for which a generic config may be made.
     """
     if name != GENERIC:
         key = name or library.agent_key
@@ -54,11 +61,15 @@ def origin_of(registered: Registered, library: Library, name: str | None = None)
             if candidate in registered.agents:
                 return AgentOrigin(kind="module", name=candidate)
     if name in (None, GENERIC) and library.default_agent:
-        return AgentOrigin(kind="generic", name=library.default_agent)
+        fits = library.fitted_agent and spaces != UNKNOWN
+        fitted = functools.partial(plugins.fitted_agent, library, spaces) if fits else None
+        return AgentOrigin(kind="generic", name=library.default_agent, fitted=fitted)
     return None
 
 
-def resolve(task: Task, registered: Registered, library: Library, name: str | None = None) -> Any:
+def resolve(
+    task: Task, registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN
+) -> Any:
     """Return a library's agent config for a task, with presets resolved; None if the library has none for it.
 
     Args:
@@ -66,11 +77,12 @@ def resolve(task: Task, registered: Registered, library: Library, name: str | No
         registered: As in :func:`origin_of`, like the other arguments.
         library: The library.
         name: Name of the config.
+        spaces: Spaces of the task.
 
     Raises:
         NotFoundError: The task has no agent config with this name.
     """
-    origin = origin_of(registered, library, name)
+    origin = origin_of(registered, library, name, spaces)
     if origin is None:
         if name:
             raise unknown("agent config", name, named_choices(registered), has=f"{task.id} has")
@@ -85,9 +97,10 @@ def load(task: Task, registered: Registered, origin: AgentOrigin) -> Any:
 
         return resolve_task_config(registered.gym_id, origin.name, overrides=selectors(task))[1]
     if origin.kind == "module":
-        config = registered.agents[origin.name]
-        return config() if callable(config) else copy.deepcopy(config)  # a run changes it, and a process has several
-    return plugins.agent_config(origin.name)
+        own = registered.agents[origin.name]
+        return own() if callable(own) else copy.deepcopy(own)  # a run changes it, and a process has several
+    config = plugins.agent_config(origin.name)
+    return config if origin.fitted is None else origin.fitted(config)
 
 
 def all_names(registered: Registered) -> list[str]:

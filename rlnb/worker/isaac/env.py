@@ -93,11 +93,12 @@ def configured(
 
     The arguments are those of :func:`environment`.
     """
-    from rlnb.worker.isaac import agents, env_config, isaaclab
+    from rlnb.worker.isaac import agents, env_config, isaaclab, space_specs
 
     registered = isaaclab.register(task, module)
     env_cfg, choice = env_config.overridden(task, registered, mode), agent or AgentChoice()
-    agent_cfg = agents.resolve(task, registered, library, choice.name) if library else None
+    spaces = space_specs.of_config(env_cfg)
+    agent_cfg = agents.resolve(task, registered, library, choice.name, spaces) if library else None
     config.set_values(agent_cfg, choice.values)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = torch_device(device)

@@ -10,7 +10,7 @@ from typing import Any
 from rlnb.errors import RlnbError
 from rlnb.spec import EnvMode, Task
 from rlnb.tasks import config, place
-from rlnb.worker.isaac import isaaclab, release
+from rlnb.worker.isaac import isaaclab, kitless, release
 
 PLAY = "play_mode"
 """Name of Isaac Lab's method, and of the argument of ``resolve_task_config`` that calls it."""
@@ -18,7 +18,18 @@ FIX = 'use mode="train" for the env of the training'
 
 
 def resolve(task: Task, registered: isaaclab.Registered, mode: EnvMode = "train") -> Any:
-    """Return the env config, with presets resolved and overrides not yet applied.
+    """Return the env config, with presets resolved and overrides not yet applied, as this interpreter can run it.
+
+    Raises:
+        RlnbError: As in :func:`written`.
+    """
+    env_cfg = written(task, registered, mode)
+    kitless.fill(env_cfg)
+    return env_cfg
+
+
+def written(task: Task, registered: isaaclab.Registered, mode: EnvMode = "train") -> Any:
+    """Return the env config, with presets resolved and overrides not yet applied, as its author wrote it.
 
     Isaac Lab itself calls ``play_mode()``, between presets and overrides. A config without this method stays as it is.
 

@@ -1,10 +1,13 @@
-"""The renderer of a camera that is added to a task, chosen so that its physics stays that of the training run."""
+"""The cameras of a task, and the renderer of one that is added, chosen so that the physics stays that of a training."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isaaclab.sensors import CameraCfg
 
 
 def resolve_backends(env_cfg: Any, arguments: Mapping[str, Any]) -> None:
@@ -42,3 +45,15 @@ def renderer_for(env_cfg: Any) -> Any:
         return None
     has_ovrtx = importlib.util.find_spec("ovrtx") is not None and str(env_cfg.sim.device).startswith("cuda")
     return OVRTXRendererCfg() if isinstance(physics, OvPhysxCfg) and has_ovrtx else NewtonWarpRendererCfg()
+
+
+def own_cameras(env_cfg: Any) -> dict[str, CameraCfg]:
+    """Return the camera configs of a task by name. They are in its scene's config, or in a direct env's own config."""
+    from isaaclab.sensors import CameraCfg
+
+    return {
+        name: value
+        for holder in (env_cfg.scene, env_cfg)
+        for name, value in vars(holder).items()
+        if isinstance(value, CameraCfg)
+    }

@@ -10,6 +10,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Evaluating
+from rlnb.errors import CheckError
 from rlnb.hooks.calls import versions_of
 from rlnb.records.checkpoint_files import companions_of, newest_of
 from rlnb.records.options import TrainOptions, options_of
@@ -61,6 +62,7 @@ def train(job_dir: Path) -> None:
 def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
     from rlnb.worker.isaac import isaaclab
+    from rlnb.worker.isaac.space_specs import of_env
 
     ctx.versions = {**isaaclab.versions(), **no_simulator.versions_of(library)}
     ctx.plugins = versions_of(HOOK)
@@ -77,7 +79,10 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
         elif ctx.has_env:
             envs.configure()
         agent_cfg = exchange(ctx, envs.agent_cfg)
-        ctx.count_frames(horizon_of(config.snapshot(agent_cfg), library))
+        values = config.snapshot(agent_cfg)
+        if env is not None and (misfits := plugins.space_problems(library, values, *of_env(env))):
+            raise CheckError("training", misfits)
+        ctx.count_frames(horizon_of(values, library))
         backend: Backend = plugins.new_backend(library)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
         with envs.recorders:

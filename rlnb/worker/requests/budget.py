@@ -18,10 +18,10 @@ from rlnb.tasks.requests import Budget, Cost, Costs
 from rlnb.worker.acting import actions
 from rlnb.worker.cameras import gpu, rtx
 from rlnb.worker.cameras.framing import Trail
-from rlnb.worker.cameras.rig import ADDED, added_camera, check_data_types, copied, own_cameras
+from rlnb.worker.cameras.rig import ADDED, added_camera, check_data_types, copied
 from rlnb.worker.isaac import isaaclab, kit
 from rlnb.worker.isaac.env import configured, environment
-from rlnb.worker.isaac.renderer import resolve_backends
+from rlnb.worker.isaac.renderer import own_cameras, resolve_backends
 
 Size = tuple[int, int]
 LEAST_MS = 0.01

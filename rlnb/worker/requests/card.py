@@ -26,9 +26,9 @@ from rlnb.tasks.card import (
 from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
-from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import agents, env_config, isaaclab, kit, ovphysx, release
+from rlnb.worker.isaac import agents, env_config, isaaclab, kit, kitless, ovphysx, release, space_specs
 from rlnb.worker.isaac.own_files import stamps
+from rlnb.worker.isaac.renderer import own_cameras
 from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
 
@@ -46,14 +46,18 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
         selectors = isaaclab.preset_names(registered.gym_id)
         task = _without_unknown(task, selectors)
-        env_cfg = env_config.resolve(task, registered)
-        usual, generic, named = _agents(task, registered, _workflow(env_cfg))
+        env_cfg = env_config.written(task, registered)
+        chosen = kitless.fill(env_cfg)
+        spaces = space_specs.of_config(env_cfg)
+        usual, generic, named = _agents(task, registered, _workflow(env_cfg), spaces)
     return TaskCard(
         task=task.id,
         gym_id=registered.gym_id,
         workflow=_workflow(env_cfg),
         num_envs=env_cfg.scene.num_envs,
         fields=config.fields(env_cfg),
+        observations=spaces[0],
+        actions=spaces[1],
         success=source_in_config(registered, env_cfg),
         presets=selectors,
         cameras=_cameras(env_cfg),
@@ -68,6 +72,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         asset_root=root,
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
+        chosen=chosen,
         engines=comparable(env_cfg, selectors),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
@@ -111,14 +116,16 @@ def _cameras(env_cfg: Any) -> dict[str, CameraCard]:
 Agents: TypeAlias = dict[str, AgentCard]
 
 
-def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple[Agents, Agents, Agents]:
+def _agents(
+    task: Task, registered: isaaclab.Registered, workflow: str, spaces: space_specs.TaskSpaces
+) -> tuple[Agents, Agents, Agents]:
     """Return each library's usual agent config, its generic one if that is another, and the named ones."""
     usual: Agents = {}
     generic: Agents = {}
     for name, library in plugins.libraries().items():
         if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
-            origin = agents.origin_of(registered, library)
-            own = agents.origin_of(registered, library, GENERIC)
+            origin = agents.origin_of(registered, library, None, spaces)
+            own = agents.origin_of(registered, library, GENERIC, spaces)
             if origin is not None:
                 agent = _agent(task, registered, origin, unmet(library.requires))
                 usual[name] = dataclasses.replace(agent, needs_choice=agents.needs_choice(registered, library, origin))

@@ -57,7 +57,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
     monkeypatch.setattr(env_config, "resolve", lambda task, registered, mode: Config())
     monkeypatch.setattr(
-        agents, "resolve", lambda task, registered, library, name: {"algorithm": {"lr": 0.1}, "of": name}
+        agents, "resolve", lambda task, registered, library, name, spaces: {"algorithm": {"lr": 0.1}, "of": name}
     )
     monkeypatch.setattr(isaaclab, "made", Made)
     monkeypatch.setattr(env, "resolve_backends", lambda env_cfg, arguments: calls.append(f"backends {arguments}"))

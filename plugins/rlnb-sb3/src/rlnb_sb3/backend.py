@@ -20,6 +20,7 @@ from rlnb import RlnbError
 from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 from rlnb_sb3 import stock
 from rlnb_sb3.actor import Actor
+from rlnb_sb3.pictures import with_extractor
 
 CHECKPOINTS = 10
 """Number of checkpoints in a run."""
@@ -67,7 +68,7 @@ def _agent(env: Any, agent_cfg: Mapping[str, Any], device: str) -> _Ppo:
     venv: Any = Sb3VecEnvWrapper(env)
     if normalise.get("norm_obs"):
         venv = VecNormalize(venv, **{"norm_reward": False, "clip_obs": 100.0, **normalise}, clip_reward=np.inf)
-    return _Ppo(policy, venv, **{**options, "device": device})
+    return _Ppo(policy, venv, **{**with_extractor(policy, venv.observation_space, options), "device": device})
 
 
 class _Ppo(PPO):

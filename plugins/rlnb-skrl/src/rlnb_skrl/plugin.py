@@ -32,6 +32,8 @@ SKRL = Library(
     sizes="rlnb_skrl.sizes:problems",
     agent_key="skrl_cfg_entry_point",
     default_agent="rlnb_skrl:ppo.yaml",
+    fitted_agent="rlnb_skrl.fitted:ppo",
+    spaces="rlnb_skrl.spaces:problems",
     distributed=True,
     step_unit="timestep",
     logged_at_end=True,
@@ -74,6 +76,7 @@ JAX = dataclasses.replace(
     SKRL,
     name="skrl_jax",
     backend="rlnb_skrl.jax_backend:SkrlJax",
+    fitted_agent="",  # the export of Flax networks has no CNN
     metrics={**SKRL.metrics, "learning_rate": "Learning / Policy learning rate"},
     requires=("skrl>=2.1,<2.2", "jax>=0.11,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
 )
@@ -85,6 +88,7 @@ MULTI_AGENT = [
         name=f"skrl_{algorithm}",
         agent_key=f"skrl_{algorithm}_cfg_entry_point",
         default_agent=f"rlnb_skrl:{algorithm}.yaml",
+        fitted_agent="",
         handed_over={},
         multi_agent=True,
     )
@@ -98,6 +102,7 @@ OFF_POLICY = [
         name=f"skrl_{algorithm}",
         agent_key=f"skrl_{algorithm}_cfg_entry_point",
         default_agent=f"rlnb_skrl:{algorithm}.yaml",
+        fitted_agent="",
         distributed=False,
         horizon_key="write_interval",
         overruled={path: argument for path, argument in SKRL.overruled.items() if path != ITERATION},

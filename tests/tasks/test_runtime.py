@@ -1,0 +1,98 @@
+"""Runtimes that a task needs and the worker's interpreter lacks, and what rlnb chooses in place of Isaac Sim's."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import pytest
+
+from rlnb.errors import CheckError
+from rlnb.spec import Task
+from rlnb.storage import files
+from rlnb.storage.installation import install_line
+from rlnb.tasks import runtime
+from rlnb.tasks.card import Selectors, TaskCard
+from rlnb.tasks.overrides import check_task
+
+LIFT = Task(id="Lift")
+PHYSX = "Isaac Sim PhysX physics (`PhysxCfg`)"
+NAMES = ("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx")
+
+
+def problem(card: TaskCard, *, task: Task = LIFT, python: str | None = None) -> str:
+    (one,) = runtime.problems(task, card, python)
+    return f"{one.what} {one.fix}"
+
+
+def test_a_task_that_needs_a_missing_isaac_sim_names_the_lines_that_do_without() -> None:
+    card = TaskCard(task="Lift", isaac_sim=(PHYSX,))
+    text = problem(card)
+    assert f"Lift needs Isaac Sim, which {sys.executable} does not have: it uses {PHYSX}." in text
+    assert (
+        "sim.physics=NewtonCfg() in the task's config, with from isaaclab_newton.physics import NewtonCfg, or" in text
+    )
+    text = problem(dataclasses.replace(card, presets=Selectors(physics=NAMES)), python="/isaac/python.sh")
+    assert "which /isaac/python.sh does not have" in text
+    assert "physics='newton_mjwarp', or python= with an interpreter" in text
+
+
+def test_a_renderer_of_isaac_sim_is_named_with_one_that_does_without() -> None:
+    card = TaskCard(task="Lift", isaac_sim=("a Kit-based renderer (`IsaacRtxRendererCfg`)",))
+    fix = "renderer_cfg=NewtonWarpRendererCfg() in its cameras, with from isaaclab_newton.renderers import"
+    assert fix in problem(card)
+    text = problem(dataclasses.replace(card, presets=Selectors(renderer=("isaacsim_rtx", "newton_renderer"))))
+    assert "renderer='newton_renderer', or python=" in text
+    assert "physics=" not in text
+
+
+def test_both_lines_are_named_at_once() -> None:
+    card = TaskCard(task="Lift", isaac_sim=(PHYSX, "a Kit-based renderer (`IsaacRtxRendererCfg`)"))
+    text = problem(card)
+    assert (
+        "sim.physics=NewtonCfg() in the task's config and renderer_cfg=NewtonWarpRendererCfg() in its cameras" in text
+    )
+    assert f"with {runtime.NEWTON}; {runtime.WARP}, or python=" in text
+
+
+def test_a_launcher_argument_that_needs_isaac_sim_is_named() -> None:
+    task = Task(id="Lift", launcher_args={"livestream": 2})
+    text = problem(TaskCard(task="Lift", isaac_sim=("livestreaming",)), task=task)
+    assert "fewer launcher_args than livestream, or python=" in text
+
+
+def test_a_task_that_needs_a_missing_ovphysx_is_a_problem() -> None:
+    card = TaskCard(task="Lift", missing=("ovphysx", "ovstage"))
+    text = problem(card)
+    assert f"Lift uses OvPhysX, which needs ovphysx and ovstage in {sys.executable}." in text
+    assert text.endswith(install_line("rlnb[physx]"))
+    selectors = Selectors(physics=NAMES)
+    text = problem(dataclasses.replace(card, presets=selectors), python="/my/python")
+    assert "in /my/python. physics='newton_mjwarp', or " in text
+    assert text.endswith(install_line("rlnb[physx]", python="/my/python"))
+    text = problem(dataclasses.replace(card, presets=selectors, versions={"isaacsim": "6.2.0.0"}))
+    assert "physics='isaacsim_physx', or " in text
+
+
+def test_a_preview_or_a_debugger_is_refused_in_the_same_words() -> None:
+    with pytest.raises(CheckError) as caught:
+        check_task(LIFT, TaskCard(task="Lift", isaac_sim=(PHYSX,)))
+    assert "sim.physics=NewtonCfg() in the task's config" in str(caught.value)
+
+
+def test_what_was_chosen_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    files.warn_once.cache_clear()
+    card = TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()", "camera.renderer_cfg=NewtonWarpRendererCfg()"))
+    for _ in range(2):
+        check_task(Task(id="Mine"), card)
+    (record,) = caplog.records
+    assert record.message == (
+        "Mine leaves its physics to Isaac Sim, which is not installed. "
+        "It runs with sim.physics=NewtonCfg() and camera.renderer_cfg=NewtonWarpRendererCfg()."
+    )
+    caplog.clear()
+    check_task(Task(id="Mine"), dataclasses.replace(card, chosen=card.chosen[1:]))
+    assert "Mine leaves its renderer to Isaac Sim" in caplog.text
+    caplog.clear()
+    check_task(LIFT, TaskCard(task="Lift"))
+    assert not caplog.records
