@@ -59,10 +59,11 @@ class WorkerError(RlnbError, RuntimeError):
 
     Attributes:
         detail: The whole traceback in the worker; empty if it has ended.
+        fix: What removes the fault, as a sentence; empty if that is not known.
     """
 
-    def __init__(self, message: str, *, detail: str = "") -> None:
-        self.detail = detail
+    def __init__(self, message: str, *, detail: str = "", fix: str = "") -> None:
+        self.detail, self.fix = detail, fix
         super().__init__(message)
 
     def _render_traceback_(self) -> list[str]:

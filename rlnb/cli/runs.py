@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
+from typer.core import TyperGroup
 
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, values
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
 REASON = 60
 """Most characters of a reason in the table."""
 
-runs_app = typer.Typer(invoke_without_command=True, help="List runs, newest first, or free disk space.")
+
+class Group(TyperGroup):
+    """``rlnb runs FOLDER`` is ``rlnb runs --path FOLDER``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        is_folder = bool(args) and args[0] not in self.commands and Path(args[0]).is_dir()
+        return super().parse_args(ctx, ["--path", *args] if is_folder else args)
+
+
+runs_app = typer.Typer(cls=Group, invoke_without_command=True, help="List runs, newest first, or free disk space.")
 
 Root = Annotated[
     Path | None, typer.Option("--path", help="Root folder of rlnb, folder of a run, or logs folder of Isaac Lab.")

@@ -341,7 +341,8 @@ def _busy(curves: Curves) -> Iterator[Symptom]:
                     what=f"In the last minute, the training had {got:.1f} of the {got + lost:.1f} cores that it could "
                     f"have used on {name.split('/')[1]}.",
                     fix="End other processes there. If there are none, the training has too many ranks or threads for "
-                    "its cores: use fewer ranks, or set OMP_NUM_THREADS=1.",
+                    "its cores: use fewer ranks, or set OMP_NUM_THREADS=1, which also helps networks with convolutions "
+                    "on a machine that stays busy.",
                 )
 
 

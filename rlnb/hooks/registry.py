@@ -32,6 +32,14 @@ _lock = threading.RLock()
 """Held by each function of this module: the threads of a Jupyter server look up plugins at the same time."""
 
 
+def _without_instance(module: object, hooks: Iterable[tuple[str, pluggy.HookImpl]]) -> str:
+    """Return what is wrong with a plugin that is a class whose hooks are methods; empty if it is none."""
+    names = [name for name, one in hooks if inspect.isclass(module) and inspect.isfunction(vars(module).get(name))]
+    if not names:
+        return ""
+    return f"it is the class {getattr(module, '__qualname__', '')}, whose {names[0]} is a method. Name an instance"
+
+
 class Registry:
     """The plugins of this process, and what they have registered."""
 
@@ -72,6 +80,7 @@ class Registry:
             self.manager.register(module, name=plugin.name)
             wrappers = [hook for hook, one in self._hooks(module) if one.wrapper or one.hookwrapper]
             plugin.error = f"{wrappers[0]} is a wrapper, which rlnb's hooks do not have" if wrappers else ""
+            plugin.error = plugin.error or _without_instance(module, self._hooks(module))
         except INTERRUPTS:
             raise
         except BaseException as exc:  # an argument that the hook does not have, or a property that raises

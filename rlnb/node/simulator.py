@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.node.agent import Agent
-from rlnb.node.child import die_with_parent
+from rlnb.node.child import describe_exit, die_with_parent
 from rlnb.node.controls import Controls
 from rlnb.node.descendants import kill_descendants
 from rlnb.node.environment import environment
@@ -68,6 +68,10 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
             for line in (*lent.greetings, lent.line):
                 controls.note(line)
             os.write(1, lent.line)
+        else:
+            if (code := worker.poll()) is not None:
+                with contextlib.suppress(OSError):  # the kernel may be gone
+                    _tell_kernel({"died": describe_exit(code, log)})
     path.unlink(missing_ok=True)  # the kernel may have removed the folder
     kill_descendants(0.0)
     return status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from rlnb.tasks.messages import Ended, Hangs, Hosted, Message, Pulse, Ready, Silent, Stacks, Usage, Waiting
+from rlnb.tasks.messages import Died, Ended, Hangs, Hosted, Message, Pulse, Ready, Silent, Stacks, Usage, Waiting
 from rlnb.tasks.place import place_of
 
 logger = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ class Condition:
         """Where in the code the worker was; empty if that is not known."""
         self.reason = ""
         """Why the agent or the job has ended the worker, as a sentence; empty if it has not."""
+        self.died = ""
+        """How the worker has ended by itself, as a clause; empty if it has not, or if that is not known."""
         self.last_output = ""
         """End of the log of a worker on another machine that has ended."""
         self._waits = ""
@@ -41,6 +43,8 @@ class Condition:
             self.ready = message
         elif isinstance(message, Hangs):
             self.reason = message.hangs
+        elif isinstance(message, Died):
+            self.died = message.died
         elif isinstance(message, Pulse):
             self.log_bytes = message.log_bytes
         elif isinstance(message, Stacks):

@@ -314,7 +314,8 @@ class SimulatorProcess:
         if self.job is not None and not last and not self._closing:
             return WorkerError(self.job.reason())
         where = f"The end of its log on {self.job.host}" if self.job else f"The end of its log, {self.log}"
-        reason = f"The living simulator ended. {where}:\n{output}"
+        how = f": {self._condition.died}, while it worked on {self._doing[0]!r}" if self._condition.died else ""
+        reason = f"The living simulator ended{how}. {where}:\n{output}"
         if self.answered:
             return WorkerError(reason)
         option = f" --python {shlex.quote(self.python)}" if self.python else ""

@@ -114,6 +114,8 @@ class Failure:
     """Traceback."""
     place: str = ""
     """Place in the task's own code where the error was raised; empty if it has no part in it."""
+    fix: str = ""
+    """What removes the fault, as the notes of the error say."""
     own: str = ""
     """Those lines of the traceback that are about the task's own code."""
     settled: bool = True
@@ -134,6 +136,14 @@ class Hangs:
 
     hangs: str
     """The reason, as a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Died:
+    """The worker has ended by itself."""
+
+    died: str
+    """How, as a clause, e.g. ``"the worker ended with status 3"``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -256,6 +266,7 @@ Message = (
     | Failure
     | Silent
     | Hangs
+    | Died
     | Pulse
     | Stacks
     | Usage
@@ -273,6 +284,7 @@ _MARKS: Mapping[str, type[Message]] = {
     "ready": Ready,
     "silent": Silent,
     "hangs": Hangs,
+    "died": Died,
     "log_bytes": Pulse,
     "stacks": Stacks,
     "memory_bytes": Usage,
@@ -344,7 +356,8 @@ def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
         place, own = of_error(exc)
-        return Failure(id=number, error=error, detail=detail, place=place, own=own, settled=settled)
+        fix = " ".join(getattr(exc, "__notes__", ()))
+        return Failure(id=number, error=error, detail=detail, place=place, fix=fix, own=own, settled=settled)
     check = exc if isinstance(exc, CheckError) else None
     return Failure(
         id=number,
@@ -365,6 +378,7 @@ def error_of(failure: Failure) -> RlnbError:
     if isinstance(kind, type) and issubclass(kind, RlnbError):
         return kind(failure.error)
     if not failure.place:
-        return WorkerError(f"{failure.error}\n\n{failure.detail}", detail=failure.detail)
+        return WorkerError(f"{failure.error}\n\n{failure.detail}", detail=failure.detail, fix=failure.fix)
     whole = "The attribute detail of this error holds the whole traceback."
-    return WorkerError(f"{failure.place}: {failure.error}\n\n{failure.own}\n{whole}", detail=failure.detail)
+    text = f"{failure.place}: {failure.error}\n\n{failure.own}\n{whole}"
+    return WorkerError(text, detail=failure.detail, fix=failure.fix)

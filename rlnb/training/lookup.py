@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlnb import plugins
-from rlnb.errors import Problem, RlnbError, unknown
+from rlnb.errors import Problem, RlnbError, WorkerError, unknown
 from rlnb.registration.library import Library
 from rlnb.settings import Root
 from rlnb.simulation.agent import agent_of
@@ -63,7 +63,7 @@ def look_up(
     try:
         card = card_of(root, task, python, asset_root)
     except RlnbError as exc:
-        problems.append(Problem(what=str(exc), fix=_trainable(task)))
+        problems.append(_problem_of(exc, task))
         return Lookup(name=name or FIRST_LIBRARY, library=library, problems=tuple(problems))
     name = name or card.default_library
     agent = card.agents.get(name) if agent_name is None else agent_of(card, name, agent_name)
@@ -80,6 +80,13 @@ def _without_simulator(task: Task, library: Library, agent_name: str | None) -> 
         what = f"agent={agent_name!r} is not an agent config of {library.name}, which trains without Isaac Lab."
         problems.append(Problem(what=what, fix="Leave the name out. agent={...} sets values."))
     return tuple(problems)
+
+
+def _problem_of(exc: RlnbError, task: Task) -> Problem:
+    """Return the problem of a task that does not resolve: for an error in its own code the line, not the traceback."""
+    if isinstance(exc, WorkerError) and exc.detail:
+        return Problem(what=str(exc).partition("\n")[0], fix=exc.fix or _trainable(task))
+    return Problem(what=str(exc), fix=_trainable(task))
 
 
 def _trainable(task: Task) -> str:

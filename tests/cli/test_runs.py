@@ -49,6 +49,18 @@ def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_extra_columns(
     assert "--where num_envs=512" in wrong.stderr
 
 
+def test_a_folder_is_listed_as_with_path(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:
+    ended(first := start())
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "runs" / first
+    assert first in invoke("runs", str(folder)).stdout
+    assert first not in invoke("runs", str(elsewhere)).stdout
+    assert json.loads(invoke("runs", str(folder), "--json").stdout) == json.loads(
+        invoke("runs", "--path", str(folder), "--json").stdout
+    )
+    assert "No such command" in invoke("runs", str(tmp_path / "nowhere")).stderr
+
+
 def test_runs_and_show_say_why_a_run_waits_or_has_failed(invoke: Invoke, tmp_path: Path) -> None:
     run = RunDir(tmp_path / "runs" / "20260101-000000-echo-echo-0000")
     run.path.mkdir(parents=True)

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
-from rlnb.hooks.plugin import Plugin
+from rlnb.hooks.plugin import HookError, Plugin
 from rlnb.hooks.registry import hooks_of, installed, manager, package_versions, register, registry
 
 Install = Callable[..., None]
@@ -208,6 +208,27 @@ def test_a_plugin_that_is_registered_by_hand_and_fails_is_refused(hooks: dict[st
     assert not manager().has_plugin("mine")
     assert "mine" not in registry().plugins
     assert "echo" in plugins.libraries()
+
+
+class Methods:
+    @rlnb.hookimpl
+    def rlnb_check(self, manifest: object) -> list[object]:
+        return []
+
+
+class Functions:
+    @staticmethod
+    @rlnb.hookimpl
+    def rlnb_check(manifest: object) -> list[object]:
+        return []
+
+
+def test_a_class_with_methods_is_refused_with_the_advice_to_name_an_instance() -> None:
+    with pytest.raises(HookError, match=r"it is the class Methods, whose rlnb_check is a method\. Name an instance"):
+        register(Methods, "mine")
+    register(Methods(), "an_instance")
+    register(Functions, "functions")
+    assert {"an_instance", "functions"} <= {plugin.name for plugin in installed()}
 
 
 def test_a_plugin_that_is_registered_by_hand_is_reported_at_once() -> None:

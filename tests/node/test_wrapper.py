@@ -125,7 +125,7 @@ def test_a_living_simulator_ends_with_its_agent(living: SimulatorProcess, tmp_pa
 def test_a_worker_that_is_killed_ends_the_request(living: SimulatorProcess, tmp_path: Path) -> None:
     living.request(requests.Ping())
     request = requests.Compile(task=rlnb.Task(id="Demo"))
-    with pytest.raises(rlnb.WorkerError, match="The living simulator ended"):
+    with pytest.raises(rlnb.WorkerError, match=r"simulator ended: the worker .* SIGKILL"):
         living.request(request, meanwhile=lambda _: os.kill(living.pid, signal.SIGKILL))
     until(lambda: not processes_of(tmp_path))
 

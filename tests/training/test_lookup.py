@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb import plugins
 from rlnb.spec import Task
+from rlnb.tasks import messages
 from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import lookup
 from rlnb.training.lookup import Lookup
@@ -91,3 +93,20 @@ def test_the_manifest_has_the_name_and_the_source_of_the_agent_config() -> None:
     manifest = make_plan(TrainRequest(task="Isaac-Lift", agent=[name, {"gamma": 0.9}])).manifest
     assert (manifest.library, manifest.agent_name, manifest.agent_source) == ("rsl_rl", name, "small")
     assert manifest.agent == {"gamma": 0.9}
+
+
+def test_an_error_in_the_code_of_a_task_is_a_line_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> TaskCard:
+        try:
+            exec(compile("import math\nfrom . import mdp\n", str(tmp_path / "mine.py"), "exec"), {"__name__": "mine"})
+        except ImportError as exc:
+            exc.add_note("Import by the full name.")
+            raise messages.error_of(messages.failure(1, exc)) from exc
+        raise AssertionError
+
+    (tmp_path / "mine.py").write_text("import math\nfrom . import mdp\n")
+    monkeypatch.setattr(lookup, "card_of", fails)
+    (problem,) = look_up("Mine", None).problems
+    assert problem.what.endswith("ImportError: attempted relative import with no known parent package")
+    assert "\n" not in problem.what
+    assert problem.fix == "Import by the full name."

@@ -105,7 +105,11 @@ def annotate(exc: BaseException) -> None:
         return
     name = exc.name or "" if isinstance(exc, ModuleNotFoundError) else ""
     top = name.partition(".")[0]
-    if former := next((part for part in FORMER if part in str(exc)), ""):
+    if isinstance(exc, ImportError) and "relative import" in str(exc):
+        exc.add_note(
+            "A cell is a module without a package. Import by the full name: `from my_package.tasks import mdp`."
+        )
+    elif former := next((part for part in FORMER if part in str(exc)), ""):
         exc.add_note(f"isaaclab {installed()} does not have {former}, a part of Isaac Lab 2.x. {SCRIPT}")
     elif top in OF_ISAAC_SIM:
         exc.add_note(f"{name} is a part of Isaac Sim, which {sys.executable} does not have. {SCRIPT}")

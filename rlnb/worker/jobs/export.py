@@ -122,6 +122,18 @@ def _write_onnx(actor: Any, inputs: Mapping[str, torch.Tensor], state: Mapping[s
         dynamo=False,  # the tracing exporter keeps n free in modules that read shapes
         opset_version=18,
     )
+    actions = actor(*inputs.values(), *state.values())
+    _name_size(Path(path), (actions[0] if state else actions).shape)
+
+
+def _name_size(path: Path, shape: Sequence[int]) -> None:
+    """Write the size of an action into an ONNX file, where the trace has lost it in an operator such as Min."""
+    import onnx
+
+    model = onnx.load(str(path))
+    for dimension, size in zip(model.graph.output[0].type.tensor_type.shape.dim[1:], shape[1:], strict=False):
+        dimension.dim_value = size
+    onnx.save(model, str(path))
 
 
 GROUP = "policy"

@@ -287,11 +287,15 @@ def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path
     assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
 
 
-def test_a_crash_of_the_simulator_is_reported_and_a_new_one_starts(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Crash", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "t")
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"), ("os._exit(3)", "ended with status 3")],
+)
+def test_a_crash_of_the_simulator_is_reported_and_a_new_one_starts(folder: Path, code: str, end: str) -> None:
+    cell.write_module(rlnb.options.folders, "Crash", f"import os, signal\n{code}\n", "t")
     living = rlnb.simulator().wait()
     first = living.pid
-    with pytest.raises(rlnb.WorkerError, match=r"The living simulator ended\. The end of its log"):
+    with pytest.raises(rlnb.WorkerError, match=rf"ended: the worker {end}, while it worked on '\w+'\. The end of its"):
         rlnb.preview("Crash")
     assert living.state == "none"
     assert rlnb.simulator().wait().pid != first

@@ -97,6 +97,7 @@ def test_an_error_that_a_changed_part_may_cause_says_that_the_release_is_unteste
         ("from isaaclab.utils.noise import AdditiveUniformNoiseCfg", "does not have AdditiveUniformNoiseCfg, a part"),
         ("import isaacsim.core.utils.prims", "isaacsim is a part of Isaac Sim, which"),
         ("import omni.ext", "omni.ext is a part of Isaac Sim, which"),
+        ("from . import mdp", "A cell is a module without a package. Import by the full name"),
         ("import no_such_package.tasks", "has no package 'no_such_package'. Use pip to install it there, or add"),
     ],
 )
@@ -104,7 +105,7 @@ def test_the_fix_of_an_import_that_fails_is_noted(line: str, note: str) -> None:
     if importlib.util.find_spec("isaacsim") is not None:
         pytest.skip("Isaac Sim is installed here")
     with pytest.raises(ImportError) as caught:
-        exec(line, {})
+        exec(line, {"__name__": "a_cell"})
     release.annotate(caught.value)
     assert note in caught.value.__notes__[0]
 
