@@ -37,7 +37,7 @@ def generator(folder: Path) -> Path:
     spec = find_spec("isaaclab")
     assert spec is not None
     assert spec.origin is not None
-    copy = folder / "tools" / "template"
+    copy = folder / "lab" / "tools" / "template"  # projects may not be in the lab
     shutil.copytree(Path(spec.origin).parent / "tools" / "template", copy)
     for name in (*DOT_FILES, LAUNCH):
         path = copy / "templates" / "external" / name
@@ -56,7 +56,7 @@ def new_project(program: Path, folder: Path, name: str, workflow: str, content: 
     argv += [part for library in libraries for part in ("--rl_library", library)]
     argv += [part for algorithm in algorithms for part in ("--rl_algorithm", algorithm)]
     command = [sys.executable, str(program), "--non_interactive", *argv]
-    subprocess.run(command, check=True, cwd=program.parent, capture_output=True)
+    subprocess.run(command, check=True, cwd=program.parent, stdout=subprocess.DEVNULL)
 
 
 def task_ids(name: str) -> list[str]:
