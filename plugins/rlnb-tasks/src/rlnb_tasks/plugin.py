@@ -15,6 +15,8 @@ START_STATE_TASKS = (
     "Isaac-Reorient-KukaAllegro-Camera",
 )
 """Stock tasks that log the success rate of a bank of start states, not of episodes."""
+LAYOUT = 2
+"""Number of the way in which the robots' files are written, so that those of an earlier one are built again."""
 
 
 @hookimpl
@@ -26,7 +28,7 @@ def rlnb_asset_packs() -> list[AssetPack]:
         AssetPack(name="hands", version=_with("isaaclab"), build="rlnb_tasks.build:hands", files=files.HANDS),
         AssetPack(
             name="robots",
-            version=_with("example-robot-data"),
+            version=f"{_with('example-robot-data')}-{LAYOUT}",
             build="rlnb_tasks.build:robots",
             files=files.ROBOTS,
             on_request=True,

@@ -1,7 +1,7 @@
 """Real robots converted from URDF: Unitree's Go2 and Franka Emika's Panda, from the example-robot-data wheel.
 
 Newton's own converter writes the USD. Before the conversion, this module merges links that are fixed to each other.
-Afterwards, it adds the drives and variants that the stock configs expect, and makes every body a child of the robot.
+Afterwards, it adds the drives and variants that the stock configs expect, and puts the bodies where they look for them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Robot:
     """Links that stay separate bodies although they are fixed to other links."""
     floats: bool
     """Whether the base moves freely."""
+    flat: bool = False
+    """Whether every body is a child of the robot, as in NVIDIA's asset. Otherwise each is a child of its parent body,
+    below ``Geometry``, as the converter writes them and NVIDIA's Panda has them."""
     drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Patterns of joint names, mapped to stiffness and damping (N m/rad and N m s/rad, or N/m and N s/m)."""
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -48,6 +51,7 @@ GO2 = Robot(
     urdf="go2_description/urdf/go2.urdf",
     bodies=frozenset(f"{front}{side}_foot" for front in "FR" for side in "LR"),
     floats=True,  # the task sets the gains of the motors
+    flat=True,
 )
 PANDA = Robot(
     path=files.PANDA,
@@ -129,7 +133,8 @@ def _converted(folder: Path, share: Path) -> Sdf.Layer:
 def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:
     stage = Usd.Stage.Open(layer)
     root = stage.GetDefaultPrim()
-    _flatten(stage, root)
+    if robot.flat:
+        _flatten(stage, root)
     if robot.floats:
         stage.RemovePrim(root.GetPath().AppendPath("Physics/root_joint"))
     else:
