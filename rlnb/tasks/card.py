@@ -194,6 +194,8 @@ class TaskCard:
     have, e.g. ``"sim.physics=NewtonCfg()"``."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
+    requires: tuple[str, ...] = ()
+    """Requirements of the task's soft bodies that the worker's interpreter does not meet, as pip requirements."""
     missing: tuple[str, ...] = ()
     """Packages that the physics of the task needs and the worker's interpreter does not have."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 
@@ -25,7 +26,8 @@ def problems(task: Task, card: TaskCard, python: str | None = None) -> list[Prob
         python: Command of the worker's interpreter; None is that of ``rlnb.options``, or this one.
     """
     python = python or options.python
-    return [*_of_isaac_sim(task, card, python or sys.executable), *_of_ovphysx(task, card, python)]
+    found = [*_of_isaac_sim(task, card, python or sys.executable), *_of_ovphysx(task, card, python)]
+    return [*found, *_of_soft_bodies(task, card, python or sys.executable)]
 
 
 def tell_chosen(card: TaskCard) -> None:
@@ -67,3 +69,12 @@ def _of_ovphysx(task: Task, card: TaskCard, python: str | None) -> Iterator[Prob
         what=f"{task.id} uses OvPhysX, which needs {' and '.join(card.missing)} in {python or sys.executable}.",
         fix=f"physics={other!r}, or {fix}" if other else fix,
     )
+
+
+def _of_soft_bodies(task: Task, card: TaskCard, python: str) -> Iterator[Problem]:
+    if card.requires:
+        packages = " ".join(shlex.quote(requirement) for requirement in card.requires)
+        yield Problem(
+            what=f"{task.id} has a soft body that is cut into tetrahedra, which {python} has no package for.",
+            fix=f"{python} -m pip install {packages}",
+        )

@@ -61,7 +61,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     if card is not None:
         problems += _check_training(manifest, library, card, lookup.agent)
         # The nodes of a cluster, or their image, may have Isaac Sim.
-        if isinstance(launcher, LocalLauncher) and (card.isaac_sim or card.missing):
+        if isinstance(launcher, LocalLauncher) and (card.isaac_sim or card.missing or card.requires):
             problems += runtime.problems(manifest.task, card, manifest.python)
     elif library is not None and lookup.agent is not None:
         problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]

@@ -74,6 +74,12 @@ def test_a_task_that_needs_a_missing_ovphysx_is_a_problem() -> None:
     assert "physics='isaacsim_physx', or " in text
 
 
+def test_soft_bodies_need_a_package_that_cuts_them() -> None:
+    text = problem(TaskCard(task="Lift", requires=("pytetwild[all]<0.4,>=0.3.0",)), python="/my/python")
+    assert "Lift has a soft body that is cut into tetrahedra, which /my/python has no package for." in text
+    assert text.endswith("/my/python -m pip install 'pytetwild[all]<0.4,>=0.3.0'")
+
+
 def test_a_preview_or_a_debugger_is_refused_in_the_same_words() -> None:
     with pytest.raises(CheckError) as caught:
         check_task(LIFT, TaskCard(task="Lift", isaac_sim=(PHYSX,)))

@@ -96,6 +96,17 @@ def test_the_arm_is_its_own_articulation_root_and_has_a_variant_for_each_engine(
     assert stage.GetDefaultPrim().GetVariantSet("Physics").GetVariantNames() == ["mujoco", "physx"]
 
 
+def test_the_hand_collides_as_the_box_around_its_mesh(robots: Path) -> None:
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.Open(str(robots / files.PANDA))
+    hand = next(prim for prim in stage.Traverse() if prim.GetName() == "panda_hand")
+    (box,) = [prim for prim in hand.GetChildren() if prim.HasAPI(UsdPhysics.CollisionAPI)]
+    assert box.IsA(UsdGeom.Cube)
+    bound = UsdGeom.BBoxCache(0.0, ["default", "guide"]).ComputeRelativeBound(box, hand).ComputeAlignedRange()
+    assert list(bound.GetSize()) == pytest.approx([0.063, 0.204, 0.092], abs=0.001)  # metres
+
+
 def test_joint_frames_of_parent_and_child_coincide(robots: Path) -> None:
     from pxr import Gf, Usd, UsdGeom, UsdPhysics
 

@@ -26,7 +26,7 @@ from rlnb.tasks.card import (
 from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import agents, env_config, isaaclab, kit, kitless, ovphysx, release, space_specs
+from rlnb.worker.isaac import agents, deformables, env_config, isaaclab, kit, kitless, ovphysx, release, space_specs
 from rlnb.worker.isaac.own_files import stamps
 from rlnb.worker.isaac.renderer import own_cameras
 from rlnb.worker.isaac.success import source_in_config
@@ -73,6 +73,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
         chosen=chosen,
+        requires=deformables.missing_for(env_cfg),
         engines=comparable(env_cfg, selectors),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),

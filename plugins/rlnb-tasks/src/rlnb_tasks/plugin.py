@@ -15,7 +15,7 @@ START_STATE_TASKS = (
     "Isaac-Reorient-KukaAllegro-Camera",
 )
 """Stock tasks that log the success rate of a bank of start states, not of episodes."""
-LAYOUT = 2
+LAYOUT = 3
 """Number of the way in which the robots' files are written, so that those of an earlier one are built again."""
 
 

@@ -40,6 +40,9 @@ class Robot:
     flat: bool = False
     """Whether every body is a child of the robot, as in NVIDIA's asset. Otherwise each is a child of its parent body,
     below ``Geometry``, as the converter writes them and NVIDIA's Panda has them."""
+    boxes: frozenset[str] = frozenset()
+    """Bodies that collide as the box around their mesh, since NVIDIA's variant ``primitives`` has no mesh there. Newton
+    refuses contacts of cloth with a mesh."""
     drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Patterns of joint names, mapped to stiffness and damping (N m/rad and N m s/rad, or N/m and N s/m)."""
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -58,6 +61,7 @@ PANDA = Robot(
     urdf="panda_description/urdf/panda.urdf",
     bodies=frozenset({"panda_hand"}),
     floats=False,
+    boxes=frozenset({"panda_hand"}),
     # The stock config uses the file's gains. These are from MuJoCo Menagerie's model (franka_emika_panda/panda.xml).
     drives={
         "panda_joint[12]": (4500.0, 450.0),
@@ -135,6 +139,8 @@ def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:
     root = stage.GetDefaultPrim()
     if robot.flat:
         _flatten(stage, root)
+    for body in [prim for prim in stage.Traverse() if prim.GetName() in robot.boxes]:
+        _box(stage, body)
     if robot.floats:
         stage.RemovePrim(root.GetPath().AppendPath("Physics/root_joint"))
     else:
@@ -166,6 +172,21 @@ def _flatten(stage: Usd.Stage, root: Usd.Prim) -> None:
             body.GetPrim().RemoveProperty(f"xformOp:{operation}")
         body.AddTranslateOp().Set(pose.ExtractTranslation())
         body.AddOrientOp().Set(Gf.Quatf(pose.ExtractRotationQuat()))
+
+
+def _box(stage: Usd.Stage, body: Usd.Prim) -> None:
+    """Replace the collision meshes of a body by the boxes around them."""
+    for mesh in [prim for prim in body.GetChildren() if prim.HasAPI(UsdPhysics.MeshCollisionAPI)]:
+        purposes = [UsdGeom.Tokens.default_, UsdGeom.Tokens.guide]
+        bound = UsdGeom.BBoxCache(Usd.TimeCode.Default(), purposes).ComputeRelativeBound(mesh, body)
+        around, purpose = bound.ComputeAlignedRange(), UsdGeom.Imageable(mesh).GetPurposeAttr().Get()
+        box = UsdGeom.Cube.Define(stage, body.GetPath().AppendChild(f"{mesh.GetName()}_box"))
+        box.CreateSizeAttr(1.0)
+        box.CreatePurposeAttr(purpose)
+        box.AddTranslateOp().Set(around.GetMidpoint())
+        box.AddScaleOp().Set(Gf.Vec3f(around.GetSize()))
+        UsdPhysics.CollisionAPI.Apply(box.GetPrim())
+        stage.RemovePrim(mesh.GetPath())
 
 
 def _move_articulation_root(stage: Usd.Stage, root: Usd.Prim) -> None:
