@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from rlnb.errors import CheckError
+from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.storage.installation import install_line
@@ -35,6 +36,11 @@ def test_a_task_that_needs_a_missing_isaac_sim_names_the_lines_that_do_without()
     text = problem(dataclasses.replace(card, presets=Selectors(physics=NAMES)), python="/isaac/python.sh")
     assert "which /isaac/python.sh does not have" in text
     assert "physics='newton_mjwarp', or python= with an interpreter" in text
+
+
+def test_the_interpreter_of_the_options_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "python", "/my/python")
+    assert "which /my/python does not have" in problem(TaskCard(task="Lift", isaac_sim=(PHYSX,)))
 
 
 def test_a_renderer_of_isaac_sim_is_named_with_one_that_does_without() -> None:

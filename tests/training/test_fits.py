@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -70,6 +71,11 @@ def test_spaces_that_fit_are_no_problem() -> None:
         ({"rl_games": agent({}, error="ImportError")}, ""),
         ({"rl_games": agent({}, missing=("rl-games",))}, ""),
         ({"sb3": agent({"policy": "CnnPolicy"}, needs_choice=True)}, "Use library='sb3', agent='generic'."),
+        ({"skrl": agent({"agent.class": "MAPPO"})}, ""),  # which another library trains
+        (
+            {"rl_games": CONV, "sb3": agent({}), "skrl": agent({}), "skrl_jax": agent({})},
+            "Use library='rl_games' or library='sb3' or library='skrl'.",
+        ),
     ],
 )
 def test_the_fix_names_the_libraries_whose_configs_fit(agents: dict[str, AgentCard], fix: str) -> None:
@@ -87,6 +93,8 @@ def test_the_fix_names_the_generic_config_first() -> None:
         generic_agents={"rsl_rl": CNN},
     )
     assert fixes(with_generic) == ["Use agent='generic' or library='rl_games'."]
+    broken = agent({"actor.class_name": "CNNModel"}, generic=True, error="ImportError")
+    assert fixes(dataclasses.replace(with_generic, generic_agents={"rsl_rl": broken})) == ["Use library='rl_games'."]
 
 
 def test_the_fix_of_the_library_comes_before_the_others() -> None:

@@ -27,6 +27,10 @@ def problems(values: dict[str, Any], observations: dict[str, Space], actions: Sp
         (MLP, {"policy": VECTOR, "camera": PICTURE}),
         (CNN, {"policy": PICTURE}),
         (CNN, {"policy": BOX}),
+        (
+            {**CNN, "obs_groups.actor": ["policy", "only_in_the_env"], "critic.class_name": "MLPModel"},
+            {"policy": VECTOR},
+        ),
         ({**CNN, "obs_groups.actor": ["policy", "camera"]}, {"policy": VECTOR, "camera": PICTURE, "critic": PICTURE}),
         ({**CNN, "critic.class_name": "MLPModel"}, {"policy": PICTURE, "critic": VECTOR}),
         ({**CNN, "actor.cnn_cfg.padding": "zeros"}, {"policy": Space(kind="box", shape=(3, 4, 4))}),
@@ -57,6 +61,11 @@ def test_spaces_that_do_not_fit_are_named(
     values: dict[str, Any], observations: dict[str, Space], expected: str
 ) -> None:
     assert expected in problems(values, observations)[0]
+
+
+def test_a_picture_that_is_too_small_in_the_right_order_is_not_said_to_be_in_another() -> None:
+    (what,) = problems(CNN, {"policy": Space(kind="box", shape=(3, 4, 4))})
+    assert "RSL-RL's pictures" not in what
 
 
 def test_a_critic_that_is_as_the_actor_is_not_named_again() -> None:

@@ -66,6 +66,7 @@ def test_the_generic_config_fits_any_spaces(observation: Space, actions: Space) 
     values = {path: one.value for path, one in config.fields(agent_cfg).items()}
     assert problems(values, {"policy": observation}, actions) == []
     assert bool(values["agent.observation_preprocessor"]) is (observation is VECTOR)
+    assert values.get("models.policy.unnormalized_log_prob", False) is (actions is not VECTOR)
 
 
 @pytest.mark.parametrize(
