@@ -70,6 +70,8 @@ def agent_choice(agent: AgentArgument) -> AgentChoice:
         RlnbError: A file cannot be read, a part is none of the above, a mapping has a value twice, or the list has two
             names.
     """
+    if isinstance(agent, AgentChoice):
+        return agent  # with the files of its values
     parts = _parts(agent)
     names = [part for part in parts if is_name(part)]
     if len(names) > 1:

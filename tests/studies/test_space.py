@@ -1,8 +1,11 @@
 """The search space of a sweep, and the check of its ends."""
 
+import json
+
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.studies import space
 from rlnb.studies.space import Trainings
 
@@ -55,6 +58,17 @@ def test_each_end_and_each_choice_is_checked(trainings):
     assert "max_iterations=5" not in str(raised.value)
     distributions = space.check(trainings, {"max_iterations": (1, 5)}, n_trials=1)
     assert distributions == {"max_iterations": optuna.distributions.IntDistribution(1, 5)}
+
+
+def test_the_config_of_a_whole_run_is_that_of_each_trial_without_its_seed(root, tmp_path):
+    config = plugins.agent_config(plugins.library("echo").default_agent)
+    path = tmp_path / "agent.yaml"
+    path.write_text(json.dumps({**config, "goal": 3.0, "iteration_s": 0.0, "seed": 7}))
+    trainings = Trainings(rlnb.Task(id="Echo"), "echo", rlnb.LocalLauncher(), max_iterations=2, agent=path)
+    assert trainings.check({"seed": 3}) == []
+    manifest = trainings.start({"seed": 3, "agent.iteration_s": 0.001}, tags=[]).wait(60).manifest
+    assert (manifest.seed, manifest.agent["goal"], manifest.agent["iteration_s"]) == (3, 3.0, 0.001)
+    assert "seed" not in manifest.agent
 
 
 def test_an_empty_space_is_refused(trainings):
