@@ -53,7 +53,8 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
     with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
         card = simulator.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)
-    if path is not None and not any(asset.fix for asset in card.own_assets.values()):  # a fault is looked at again
+    is_faulty = bool(card.requires) or any(asset.fix for asset in card.own_assets.values())
+    if path is not None and not is_faulty:  # a fault is looked at again
         with contextlib.suppress(OSError, ForeignLinkError):  # only a cache; other code reports an unwritable root
             files.make_folder(path.parent)
             entries.remove(path)

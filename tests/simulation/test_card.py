@@ -157,5 +157,9 @@ def test_the_fault_of_a_file_of_ones_own_is_not_cached_so_that_its_fix_helps(
         assert rlnb.task_card(rlnb.Task(id="Demo")).own_assets[asset.places[0]] == asset
     rlnb.task_card(rlnb.Task(id="Demo"))
     assert made == [faulty, fine], "a card without a fault is cached"
+    for requires in (("pytetwild",), ()):
+        card_of = dataclasses.replace(CARD, task="Soft", requires=requires)
+        monkeypatch.setattr(cards.simulator, "request", lambda *_, card_of=card_of, **__: card_of)
+        assert rlnb.task_card(rlnb.Task(id="Soft")).requires == requires, "after the package is installed"
     robot.unlink()
     assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) is None, "the file is gone"
