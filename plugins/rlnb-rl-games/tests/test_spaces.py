@@ -54,3 +54,8 @@ def test_the_generic_config_has_a_cnn_for_pictures(picture: Space, permutes: boo
     assert agent_cfg["params"]["config"]["normalize_input"] is (permutes is None)
     values = {path: field.value for path, field in config.fields(agent_cfg).items()}
     assert problems(values, {"policy": picture}) == []
+
+
+def test_the_generic_config_does_not_scale_actions_to_the_clip_of_the_env() -> None:
+    params = plugins.agent_config("rlnb_rl_games:ppo.yaml")["params"]
+    assert params["env"]["clip_actions"] == 1.0 or params["config"]["clip_actions"] is False

@@ -42,8 +42,8 @@ def evaluate(job_dir: Path) -> None:
     library = plugins.library(job.manifest.library)
     refuse_not_finite(job.run.path / options.checkpoint)
     if library.simulator:
+        isaaclab.start(job.manifest.asset_root)  # first, since a backend may import isaaclab, which reads the root
         backend: Backend = plugins.new_backend(library)
-        isaaclab.start(job.manifest.asset_root)
         notes = (*differences(job), *play_notes(job.manifest.task, job.module, options.mode))
         record = dataclasses.replace(_roll_out(job, options, backend), warnings=notes)
     else:

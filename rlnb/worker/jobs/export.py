@@ -237,8 +237,8 @@ def export(job_dir: Path) -> None:
     job = open_job(job_dir)
     run, manifest, options = job.run, job.manifest, options_of(ExportOptions, job.folder)
     library = plugins.library(manifest.library)
+    isaaclab.start(manifest.asset_root)  # first, since a backend may import isaaclab, which reads the root
     backend: Backend = plugins.new_backend(library)
-    isaaclab.start(manifest.asset_root)
     notes = (*differences(job), *play_notes(manifest.task, job.module, options.mode))
     task = dataclasses.replace(manifest.task, num_envs=1)
     checkpoint = run.path / options.checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.worker.acting import joint
+from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.success import Successes
-from rlnb.worker.jobs import evaluate
+from rlnb.worker.jobs import evaluate, export
 
 torch = pytest.importorskip("torch")
 
@@ -93,3 +96,26 @@ def test_a_config_that_does_not_resolve_is_an_error_before_the_episodes(root: Pa
     with pytest.raises(rlnb.RunError, match=r"play_mode\(\) works once"):
         run.evaluate(episodes=4, num_envs=4, mode="play", record=4)
     assert not run.jobs[-1].folder.rollout.exists(), "no episode was played for nothing"
+
+
+@pytest.mark.parametrize("job", [evaluate.evaluate, export.export])
+def test_the_asset_root_is_set_before_a_backend_imports_isaac_lab(
+    job: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def stop(library: rlnb.Library) -> None:
+        order.append("backend")
+        raise InterruptedError
+
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Demo"), library="rl_games")
+    run, folder = SimpleNamespace(path=tmp_path), SimpleNamespace(path=tmp_path)
+    for module in (evaluate, export):
+        monkeypatch.setattr(module, "open_job", lambda _: SimpleNamespace(run=run, manifest=manifest, folder=folder))
+        monkeypatch.setattr(module, "options_of", lambda *_: SimpleNamespace(checkpoint="model.pt", mode="play"))
+        monkeypatch.setattr(module, "refuse_not_finite", lambda _: None)
+    monkeypatch.setattr(plugins, "new_backend", stop)
+    monkeypatch.setattr(isaaclab, "start", lambda root: order.append("root"))
+    with pytest.raises(InterruptedError):
+        job(tmp_path)
+    assert order == ["root", "backend"]
