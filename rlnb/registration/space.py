@@ -37,7 +37,7 @@ class Space:
 
     @property
     def channels_last(self) -> bool:
-        """Whether a picture has its channels in the last dimension: it is then the smallest one."""
+        """Whether a picture has its channels in the last dimension, which is then smaller than the first."""
         return self.is_picture and self.shape is not None and self.shape[2] < self.shape[0]
 
     def __str__(self) -> str:
