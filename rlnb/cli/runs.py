@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -26,7 +25,7 @@ REASON = 60
 class Group(TyperGroup):
     """``rlnb runs FOLDER`` is ``rlnb runs --path FOLDER``."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments."""
         is_folder = bool(args) and args[0] not in self.commands and Path(args[0]).is_dir()
         return super().parse_args(ctx, ["--path", *args] if is_folder else args)
