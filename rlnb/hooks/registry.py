@@ -79,8 +79,10 @@ class Registry:
         try:
             self.manager.register(module, name=plugin.name)
             wrappers = [hook for hook, one in self._hooks(module) if one.wrapper or one.hookwrapper]
-            plugin.error = f"{wrappers[0]} is a wrapper, which rlnb's hooks do not have" if wrappers else ""
-            plugin.error = plugin.error or _without_instance(module, self._hooks(module))
+            if wrappers:
+                plugin.error = f"{wrappers[0]} is a wrapper, which rlnb's hooks do not have"
+            else:
+                plugin.error = _without_instance(module, self._hooks(module))
         except INTERRUPTS:
             raise
         except BaseException as exc:  # an argument that the hook does not have, or a property that raises

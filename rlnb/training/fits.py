@@ -47,8 +47,8 @@ def _of_spaces(manifest: Manifest, library: Library, card: TaskCard, values: Map
     fitting = itertools.islice(_fitting(library, card, observations, actions), MOST) if found else ()
     others = " or ".join(fitting)
     for problem in found:
-        fixes = [fix for fix in (problem.fix.removesuffix("."), f"Use {others}" if others else "") if fix]
-        yield Problem(what=problem.what, fix=f"{'. Or: '.join(fixes)}." if fixes else "")
+        other = f"{'Or use' if problem.fix else 'Use'} {others}." if others else ""
+        yield Problem(what=problem.what, fix=" ".join(filter(None, (problem.fix, other))))
 
 
 def _overridden(manifest: Manifest, card: TaskCard) -> tuple[Spaces, Space | None]:

@@ -102,7 +102,7 @@ def test_the_fix_of_the_library_comes_before_the_others() -> None:
     chosen = agent({"actor.class_name": "CNNModel", "actor.cnn_cfg.kernel_size": [5]})
     (fix,) = fixes(card(last, rl_games=CONV), chosen=chosen)
     assert fix.startswith("Return it from the env as image.permute(0, 3, 1, 2)")
-    assert fix.endswith("Or: Use library='rl_games'.")
+    assert fix.endswith("and change its space. Or use library='rl_games'.")
 
 
 @pytest.mark.parametrize(

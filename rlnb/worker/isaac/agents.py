@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rlnb import plugins
@@ -26,7 +26,7 @@ class AgentOrigin:
     """Whether the task's registration names the config, the task's module defines it, or the library's plugin does."""
     name: str
     """Entry point in the registration, key in the module's ``AGENTS``, or reference of the plugin's config."""
-    fitted: Callable[[Any], Any] | None = None
+    fitted: Callable[[Any], Any] | None = field(default=None, compare=False)
     """Fits the plugin's config to the spaces of the task; None if the config is for any spaces."""
 
     def __str__(self) -> str:

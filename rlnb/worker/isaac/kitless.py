@@ -8,8 +8,8 @@ from typing import Any
 from rlnb.storage.isaacsim import isaacsim_folder
 from rlnb.worker.isaac.renderer import own_cameras, renderer_for
 
-STOCK = "isaaclab_tasks"
-"""Package of Isaac Lab's own tasks, whose authors name the physics that each was made for."""
+STOCK = "isaaclab_"
+"""Beginning of the names of Isaac Lab's packages with tasks, whose authors name the physics that each was made for."""
 
 
 def fill(env_cfg: Any) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def fill(env_cfg: Any) -> tuple[str, ...]:
     Returns:
         The settings as assignments, such as ``"sim.physics=NewtonCfg()"``; empty if nothing was set.
     """
-    if isaacsim_folder() is not None or any(base.__module__.split(".")[0] == STOCK for base in type(env_cfg).__mro__):
+    if isaacsim_folder() is not None or any(base.__module__.startswith(STOCK) for base in type(env_cfg).__mro__):
         return ()
     return tuple(_filled(env_cfg))
 

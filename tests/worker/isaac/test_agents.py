@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.registration.space import Space
 from rlnb.spec import Task
 from rlnb.worker.isaac import agents
 from rlnb.worker.isaac.isaaclab import Registered
@@ -55,6 +56,19 @@ def test_the_origin_of_a_config_is_known(
 ) -> None:
     result = agents.origin_of(registered, plugins.library(library), name)
     assert result == (agents.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
+
+
+def test_a_generic_config_that_is_the_usual_one_is_no_second_config(registered: Registered) -> None:
+    spaces = ({"policy": Space(kind="box", shape=(3, 64, 64))}, Space(kind="box", shape=(1,)))
+    usual, generic = (agents.origin_of(registered, plugins.library("sb3"), name, spaces) for name in (None, "generic"))
+    assert usual == generic
+    assert usual is not None
+    assert usual.fitted is not None
+    config = agents.load(Task(id="Demo"), registered, usual)
+    assert config["policy"] == "CnnPolicy"
+    plain = agents.origin_of(registered, plugins.library("sb3"))
+    assert plain is not None
+    assert agents.load(Task(id="Demo"), registered, plain)["policy"] == "MlpPolicy"
 
 
 def test_libraries_without_an_agent_key_share_no_config(registered: Registered) -> None:

@@ -78,6 +78,13 @@ def test_tasks_of_isaac_lab_and_those_derived_from_them_stay_as_they_are() -> No
     assert cfg.sim.physics is None
 
 
+@pytest.mark.parametrize(("package", "chosen"), [("isaaclab_mimic.envs", 0), ("isaaclabs_of_mine", 1)])
+def test_only_packages_of_isaac_lab_are_left_alone(package: str, chosen: int) -> None:
+    cfg = config()
+    type(cfg).__module__ = package
+    assert len(kitless.fill(cfg)) == chosen
+
+
 def test_isaac_sim_keeps_its_own_physics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kitless, "isaacsim_folder", lambda: "/isaacsim")
     cfg = config()

@@ -36,7 +36,7 @@ def problems(values: Mapping[str, object], observations: Mapping[str, Space], ac
                 if isinstance(container, Mapping) and (fault := _fault_of(container, observations)):
                     faults.setdefault(fault, []).append(path)
     for fault, paths in faults.items():
-        fix = "Use input: OBSERVATIONS in the agent config" if STATES in fault else ""
+        fix = "Use input: OBSERVATIONS in the agent config." if STATES in fault else ""
         yield Problem(what=f"{' and '.join(paths)}: {fault}", fix=fix)
 
 
