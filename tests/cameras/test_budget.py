@@ -71,3 +71,10 @@ def test_all_problems_are_reported_at_once_before_measuring(monkeypatch: pytest.
     message = str(caught.value)
     for problem in ("No camera named 'back'", "sizes: [0, 64]", "envs: []", "frames=True"):
         assert problem in message
+
+
+def test_a_task_that_needs_isaac_sim_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
+    monkeypatch.setattr(budget, "task_card", lambda *_, **__: card)
+    with pytest.raises(rlnb.CheckError, match="Demo needs Isaac Sim"):
+        rlnb.camera_budget("Demo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,3 +76,9 @@ def test_a_camera_is_only_aimed_if_it_is_added() -> None:
 def test_problems_of_the_task_are_reported_too() -> None:
     with pytest.raises(rlnb.CheckError, match="physics='physx': Demo has none"):
         check_preview(rlnb.Task(id="Demo", physics="physx"), CARD, None, None, 4, None, 1, None, "zero", (64, 64))
+
+
+def test_a_preview_of_what_needs_isaac_sim_is_refused_in_the_words_of_the_check() -> None:
+    (problem,) = problems(dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",)))
+    assert problem.what.startswith("Demo needs Isaac Sim")
+    assert problem.fix.startswith("sim.physics=NewtonCfg() in the task's config")

@@ -118,3 +118,36 @@ def test_a_task_starts_with_the_physics_and_the_import_that_the_fix_names() -> N
     rlnb.define("Of-Isaac-Sim", line + OF_ISAAC_SIM.replace("physics = PhysxCfg()", f"physics = {physics}"))
     assert rlnb.check("Of-Isaac-Sim", num_envs=2) == []
     start({"task": "Of-Isaac-Sim", "num_envs": 2})
+
+
+HIDDEN = """
+import torch
+from isaaclab.managers import ObservationGroupCfg, ObservationTermCfg
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
+
+
+def seen(env) -> torch.Tensor:
+    return torch.zeros(env.num_envs, 3, 36, 36)
+
+
+@configclass
+class ObservationsCfg:
+    @configclass
+    class PolicyCfg(ObservationGroupCfg):
+        seen = ObservationTermCfg(func=seen)
+
+    policy: PolicyCfg = PolicyCfg()
+
+
+@configclass
+class HiddenCfg(CartpoleEnvCfg):
+    observations: ObservationsCfg = ObservationsCfg()
+"""
+
+
+def test_a_picture_that_only_the_env_knows_is_refused_by_the_worker_in_the_same_words() -> None:
+    rlnb.define("Hidden-Picture", HIDDEN)
+    assert rlnb.check("Hidden-Picture", num_envs=2) == []
+    with pytest.raises(rlnb.RunError, match=r"'policy' is a picture of the shape \(3, 36, 36\), but the actor is an"):
+        rlnb.train("Hidden-Picture", num_envs=2, max_iterations=1, device="cpu").wait(120)

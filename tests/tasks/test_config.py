@@ -35,6 +35,13 @@ def test_a_tree_has_the_values_of_a_config_as_json() -> None:
     assert json.loads(json.dumps(tree(cfg))) == nested
 
 
+def test_a_list_of_groups_keeps_their_values() -> None:
+    network = [{"name": "net", "layers": [64, {"linear": 8}], "act": object}]
+    field_of = config.fields({"network": network})["network"]
+    assert field_of.type == "list"
+    assert field_of.value == [{"name": "net", "layers": [64, {"linear": 8}], "act": repr(object)}]
+
+
 @dataclass
 class Distillation:
     loss: Any = field(default_factory=lambda: MISSING)

@@ -10,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.storage import files
 from rlnb.tasks.card import Selectors, TaskCard
 from rlnb.training import lookup
 from rlnb.training.create import refuse
@@ -104,8 +105,7 @@ def test_the_config_of_a_whole_run_is_taken_without_what_the_request_decides(
     config = plugins.agent_config(plugins.library("echo").default_agent)
     path = tmp_path / "agent.yaml"
     path.write_text(json.dumps({**config, "goal": 3.0, "seed": 7}))
-    with caplog.at_level("INFO", logger="rlnb"):
-        plan = make_plan(TrainRequest(task="Echo", library="echo", agent=path))
+    plan = make_plan(TrainRequest(task="Echo", library="echo", agent=path))
     assert plan.problems == ()
     assert (plan.manifest.agent["goal"], "seed" in plan.manifest.agent) == (3.0, False)
     assert "agent.yaml is the config of a whole run. Not taken from it: seed." in caplog.text
@@ -115,3 +115,12 @@ def test_a_script_takes_an_asset_root(root: Path, tmp_path: Path) -> None:
     (script := tmp_path / "train.py").touch()
     plan = make_plan(TrainRequest(script=script, asset_root="/mnt/assets"))
     assert (plan.problems, plan.manifest.asset_root) == ((), "/mnt/assets")
+
+
+def test_a_plan_says_what_was_chosen_in_place_of_isaac_sim(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    files.warn_once.cache_clear()
+    monkeypatch.setattr(lookup, "card_of", lambda *_: TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()",)))
+    make_plan(TrainRequest(task="Mine", library="rsl_rl"))
+    assert "Mine leaves its physics to Isaac Sim, which is not installed." in caplog.text

@@ -56,6 +56,18 @@ def test_a_camera_without_a_renderer_gets_the_one_of_its_physics(physics: str | 
     assert cfg.scene.camera.renderer_cfg.renderer_type == "newton_warp"
 
 
+def test_a_renderer_that_a_user_chose_stays() -> None:
+    from isaaclab.sensors import TiledCameraCfg
+    from isaaclab_newton.physics import NewtonCfg
+    from isaaclab_ov.renderers import OVRTXRendererCfg
+
+    cfg, renderer = config(), OVRTXRendererCfg()
+    cfg.sim.physics = NewtonCfg()
+    cfg.scene.camera = TiledCameraCfg(prim_path="/World/camera", width=4, height=4, spawn=None, renderer_cfg=renderer)
+    assert kitless.fill(cfg) == ()
+    assert type(cfg.scene.camera.renderer_cfg) is OVRTXRendererCfg
+
+
 def test_what_a_user_chose_stays() -> None:
     from isaaclab.sensors import TiledCameraCfg
     from isaaclab_physx.physics import PhysxCfg

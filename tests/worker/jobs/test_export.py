@@ -257,12 +257,12 @@ def test_an_onnx_file_says_how_many_numbers_an_action_has(tmp_path: Path) -> Non
 
         def __init__(self) -> None:
             super().__init__()
-            self.linear = torch.nn.Linear(3, 2)
-            self.register_buffer("limits", torch.ones(2))
+            self.linear = torch.nn.Linear(3, 1)
+            self.register_buffer("limits", torch.ones(1))
 
         def forward(self, obs: Any) -> Any:
             return torch.clamp(self.linear(obs), -self.limits, self.limits)
 
     path = export_module(Limited().eval(), torch.zeros(4, 3), tmp_path, ["onnx"])["onnx"]
     rows, size = onnx.load(str(path)).graph.output[0].type.tensor_type.shape.dim
-    assert (rows.dim_param, size.dim_value) == ("n", 2)
+    assert (rows.dim_param, size.dim_value) == ("n", 1)
