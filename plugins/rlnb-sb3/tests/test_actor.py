@@ -66,3 +66,27 @@ def test_the_most_likely_choices_are_taken(choices: list[int]) -> None:
         sampled = Actor(agent, deterministic=False)({"policy": obs})
     assert actions.numpy().tolist() == expected.tolist()
     assert sampled.numpy().tolist() != expected.tolist()
+
+
+def test_an_onnx_file_says_how_many_numbers_an_action_has(tmp_path: Path) -> None:
+    import torch
+    from rlnb_sb3.actor import Actor
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    from rlnb.backend import export_module
+
+    onnx = pytest.importorskip("onnx")
+    agent = PPO("MlpPolicy", make_vec_env("Pendulum-v1", 2, seed=0), n_steps=8, device="cpu")
+
+    class OfTensor(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.actor = Actor(agent, deterministic=True)
+
+        def forward(self, obs: torch.Tensor) -> torch.Tensor:
+            return self.actor({"policy": obs})
+
+    path = export_module(OfTensor().eval(), torch.zeros(4, 3), tmp_path, ["onnx"])["onnx"]
+    rows, size = onnx.load(str(path)).graph.output[0].type.tensor_type.shape.dim
+    assert (rows.dim_param, size.dim_value) == ("n", 1)

@@ -246,23 +246,3 @@ def test_a_policy_that_is_not_a_module_is_refused(tmp_path: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is not a torch.nn.Module"):
         traced(Plain(), None, tmp_path, ["onnx"])
     assert not list(tmp_path.iterdir())
-
-
-def test_an_onnx_file_says_how_many_numbers_an_action_has(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    onnx = pytest.importorskip("onnx")
-
-    class Limited(torch.nn.Module):
-        """A policy whose limits are tensors, behind which the trace names no size."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(3, 1)
-            self.register_buffer("limits", torch.ones(1))
-
-        def forward(self, obs: Any) -> Any:
-            return torch.clamp(self.linear(obs), -self.limits, self.limits)
-
-    path = export_module(Limited().eval(), torch.zeros(4, 3), tmp_path, ["onnx"])["onnx"]
-    rows, size = onnx.load(str(path)).graph.output[0].type.tensor_type.shape.dim
-    assert (rows.dim_param, size.dim_value) == ("n", 1)
