@@ -1,7 +1,6 @@
-"""Hides GPUs from all tests except those that are marked ``gpu``, and compares no physics engines on its own.
+"""Hides GPUs from all tests except those that are marked ``gpu``.
 
-Elsewhere the device ``"auto"`` would be a GPU on one machine and the CPU on another, and each training of a test would
-first measure two engines.
+Elsewhere the device ``"auto"`` would be a GPU on one machine and the CPU on another.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-os.environ["RLNB_COMPARE_PHYSICS"] = "0"
 # In images that forbid bytecode, each process of a test would compile the modules of Isaac Lab and torch again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

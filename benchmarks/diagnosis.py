@@ -159,7 +159,6 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.compare_physics = False
     named = {name: sick(name) for name in arguments.names}
     if len(named) == len(PATHOLOGIES):
         missed = ", ".join(name for name, found in named.items() if not found)

@@ -101,7 +101,6 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.compare_physics = False
     outcomes = [
         named(library, *KINDS[number % len(KINDS)], seed=100 * place + number)
         for place, library in enumerate(arguments.libraries)

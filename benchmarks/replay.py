@@ -93,7 +93,6 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.compare_physics = False
     outcomes = [replayed(kind, seed, arguments.num_envs) for kind in TASKS for seed in range(arguments.each)]
     equal, ready_s, steps = (list(values) for values in zip(*outcomes, strict=True))
     record(

@@ -193,7 +193,7 @@ def main() -> None:
     tasks = [name for name in sys.argv[1:] if name in TASKS] or TASKS
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.compare_physics = rlnb.options.warm = False
+    rlnb.options.warm = False
     cell.write_module(rlnb.options.folders, "Counted", CODE, "-")
     cell.write_module(rlnb.options.folders, "Logged", OWN, "-")
     rates = kinds = names = runs = 0

@@ -1,10 +1,8 @@
-"""The loop of a notebook: trainings one after another, edits between them, and the price of a spare simulator.
+"""The loop of a notebook: trainings one after another, and edits between them.
 
-    python benchmarks/warm_loop.py [--pairs 20]
+    python benchmarks/warm_loop.py [--count 10]
 
-A training is timed from the call to the first iteration in its event file, which is looked at every 50 ms. The price of
-the spare simulator is the ratio of the env steps per second of two trainings, one of which lets a spare start after a
-second; pairs alternate their order.
+A training is timed from the call to the first iteration in its event file, which is looked at every 50 ms.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ import time
 from pathlib import Path
 
 from against_isaaclab import asset_root
-from results import ratio_interval, record
+from results import record
 
 import rlnb
-from rlnb.simulation import simulator
 from rlnb.tasks import cell
 
 TASK, NUM_ENVS, ITERATIONS, PAUSE_S = "Isaac-Cartpole-Direct", 64, 5, 5.0
@@ -36,7 +33,6 @@ class EditedCfg(CartpoleEnvCfg):
 class EditedEnv(CartpoleEnv):
     pass
 """
-LONG_ITERATIONS = 60
 
 
 def trained(task: str, iterations: int = ITERATIONS, device: str = "cpu") -> tuple[float, float, rlnb.Run]:
@@ -83,52 +79,16 @@ def edits(count: int) -> None:
     )
 
 
-def steps_per_s(run: rlnb.Run) -> float:
-    """Return the frames per second from the first iteration to the last."""
-    reward = run.metrics["reward"]
-    times_s, frames = reward.wall_time_s, reward.frames
-    return (frames[-1] - frames[0]) / (times_s[-1] - times_s[0])
-
-
-def spare(pairs: int) -> None:
-    rows, started = [], 0
-    simulator.SPARE_CORES = 1  # to measure it on any machine
-    for number in range(pairs):
-        rates = {}
-        for starts in (True, False) if number % 2 else (False, True):
-            simulator.SPARE_AFTER_S = 1.0 if starts else 3600.0
-            rates[starts] = steps_per_s(trained(TASK, LONG_ITERATIONS)[2])
-            current = simulator._current
-            started += starts and current is not None and "--gently" in str(current._agent.args)
-            rlnb.simulator().restart().wait()
-            rlnb.preview(TASK, num_envs=2, steps=2, device="cpu")
-            time.sleep(6.0)  # for its chores
-        rows.append((rates[True], rates[False]))
-        print(f"  {rates[True]:.0f} to {rates[False]:.0f} steps/s: {rates[True] / rates[False]:.3f}", flush=True)
-    ratio, low, high = ratio_interval(rows)
-    record(
-        "env steps per second of a training while a spare simulator starts, to those without one",
-        f"{ratio:.3f} ({low:.3f} to {high:.3f}), {pairs} pairs; the spare was kept in {started} of {pairs}",
-        ">= 0.98, lower end >= 0.95",
-        ratio >= 0.98 and low >= 0.95,
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10)
-    parser.add_argument("--pairs", type=int, default=20)
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.options.compare_physics = False
     rlnb.preview(TASK, num_envs=2, device="cpu")
     time.sleep(20.0)  # lets the simulator finish its background work
-    if arguments.count:
-        loop(arguments.count)
-        edits(arguments.count)
-    if arguments.pairs:
-        spare(arguments.pairs)
+    loop(arguments.count)
+    edits(arguments.count)
 
 
 if __name__ == "__main__":

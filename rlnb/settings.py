@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,10 +60,6 @@ class Options:
     simulator: object | None = None
     """Launcher whose job holds the living simulator, e.g. ``rlnb.slurm(gpus_per_node=1)``; None is this machine. Task
     cards, previews, tuning, views, evaluations and exports then use that job; see :func:`rlnb.simulator`."""
-    compare_physics: bool = field(default_factory=lambda: os.environ.get("RLNB_COMPARE_PHYSICS") != "0")
-    """Whether ``rlnb.train`` says which physics engine is faster, if a task supports both Newton and PhysX and the user
-    has chosen none. The living simulator measures this once for each task and number of envs. The environment variable
-    ``RLNB_COMPARE_PHYSICS=0`` turns it off."""
     team: bool = field(default_factory=lambda: os.environ.get("RLNB_TEAM") == "1")
     """Whether everybody who can write :attr:`root` is trusted: what they put there may be executed. The environment
     variable ``RLNB_TEAM=1`` turns it on."""
@@ -74,6 +71,17 @@ class Options:
     def folders(self) -> Root:
         """The folders below :attr:`root`."""
         return Root(Path(self.root).absolute())
+
+    @property
+    def compare_physics(self) -> bool:
+        """Always False. An assignment has no effect: rlnb no longer compares physics engines."""
+        return False
+
+    @compare_physics.setter
+    def compare_physics(self, _: bool) -> None:
+        warnings.warn(
+            "rlnb.options.compare_physics has no effect any more. Remove the assignment.", FutureWarning, stacklevel=2
+        )
 
 
 options = Options()

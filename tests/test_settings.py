@@ -14,10 +14,8 @@ def test_the_variables_set_the_defaults_and_an_assignment_takes_precedence(
 ) -> None:
     monkeypatch.setenv("RLNB_ROOT", str(tmp_path))
     monkeypatch.setenv("RLNB_PYTHON", "/opt/isaaclab/isaaclab.sh -p")
-    monkeypatch.setenv("RLNB_COMPARE_PHYSICS", "0")
     options = Options()
     assert (options.root, options.python) == (tmp_path, "/opt/isaaclab/isaaclab.sh -p")
-    assert not options.compare_physics
     options.root = tmp_path / "other"
     assert options.folders == Root(tmp_path / "other")
 
@@ -41,6 +39,13 @@ def test_a_relative_root_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert {folders.runs, folders.tasks, folders.cards, folders.sweeps} == {
         tmp_path / "here" / name for name in ("runs", "tasks", "cards", "sweeps")
     }
+
+
+def test_a_setting_that_is_gone_is_ignored_with_a_warning() -> None:
+    options = Options()
+    with pytest.warns(FutureWarning, match="Remove the assignment"):
+        options.compare_physics = True
+    assert not options.compare_physics
 
 
 def test_an_option_that_does_not_exist_cannot_be_set() -> None:

@@ -44,7 +44,6 @@ def main() -> None:
     os.environ["RLNB_QUEUE"] = str(base / "queue")
     rlnb.options.root = base / "rlnb"
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
-    rlnb.options.compare_physics = False
     name, measures = PARTS[arguments.part]
     part = Part(device=arguments.device, minutes=arguments.minutes)
     sys.exit(not run(part, f"part {arguments.part} of the benchmarks, {name}", measures()))

@@ -1,6 +1,6 @@
 """Calls one hook of one plugin: catches what it raises, and checks what it returns.
 
-No other code calls the functions of a plugin, so an error of a plugin always has its name.
+No other code calls the hooks of a plugin, so an error in one always has the plugin's name.
 """
 
 from __future__ import annotations

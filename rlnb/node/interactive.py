@@ -141,7 +141,7 @@ class InteractiveJob:
                 _tell(writer, {"hangs": _other_version(str(hello.get("rlnb")))})
             else:
                 try:
-                    await self._simulate(reader, writer, gently=bool(hello.get("gently")))
+                    await self._simulate(reader, writer)
                 except Exception as exc:  # such as a full disk; the kernel does not see the output of this process
                     _tell(writer, {"hangs": _failure(exc)})
                     raise
@@ -161,20 +161,18 @@ class InteractiveJob:
             self._holds -= 1
             self._leave_s = time.monotonic() + LINGER_S
 
-    async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool) -> None:
+    async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Keep a living simulator for a connection, with a folder of its own."""
         folder = Path(tempfile.mkdtemp(prefix="rlnb-far-"))  # a shared folder may refuse the agent's named pipe
         try:
-            await self._keep(folder, reader, writer, gently=gently)
+            await self._keep(folder, reader, writer)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _keep(
-        self, folder: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gently: bool
-    ) -> None:
+    async def _keep(self, folder: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Keep a living simulator for a connection until either ends."""
         log, courier = folder / "worker.log", Courier(_made(folder / "files"))
-        worker = [*self._python, "-P", "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
+        worker = [*self._python, "-P", "-m", "rlnb.worker", "serve"]
         agent = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker),
             stdin=asyncio.subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Where every file of a run lies. No other module knows file names, but for :mod:`rlnb.records.remote`.
+"""Where every file of a run lies. Only the copies of runs on other machines have lists of their own.
 
 ::
 

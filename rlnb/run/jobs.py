@@ -239,7 +239,7 @@ class NewJob:
             undo()
             raise
         if worker is not None:
-            simulator.lend(worker, folder, self.manifest.task)
+            simulator.lend(worker, folder)
             if worker.job is not None:
                 return  # no process of this machine has the job, so its state follows from the heartbeat
         with contextlib.suppress(OSError):  # a full disk; the job runs, and its state follows from the heartbeat

@@ -111,7 +111,7 @@ def all_living() -> list[SimulatorProcess]:
     return [process for process in _living.values() if process.alive]
 
 
-def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gently: bool = False) -> SimulatorProcess:
+def start(launcher: Launcher, python: str | None, asset_root: str | None) -> SimulatorProcess:
     """Start a further simulator in the job of a launcher. The caller has to close it."""
     key = key_of(launcher, python, asset_root)
     with _lock:
@@ -120,7 +120,7 @@ def start(launcher: Launcher, python: str | None, asset_root: str | None, *, gen
             _end(job)
         if job is None or job.ended:
             job = _jobs[key] = job_of(launcher, python, asset_root)
-        return SimulatorProcess(python, asset_root, job.log, gently=gently, job=job)
+        return SimulatorProcess(python, asset_root, job.log, job=job)
 
 
 def idle(launcher: Launcher, python: str | None, asset_root: str | None) -> SimulatorProcess | None:

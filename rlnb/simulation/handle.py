@@ -22,10 +22,9 @@ class Simulator:
     """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
 
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
-    adopts it and gives it back at its end. If the training lasts, a spare simulator starts in the background, unless
-    the training uses a GPU, or the machine has fewer than 4 cores or less than 6 GiB of free memory. A simulator ends
-    with its kernel, and on a machine with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or
-    a minute if a run of this machine's queue trains; the next request starts a fresh one.
+    adopts it and gives it back at its end. A simulator ends with its kernel, and on a machine with NVIDIA GPUs after
+    ``rlnb.options.warm_idle_s`` seconds without a request, or a minute if a run of this machine's queue trains; the
+    next request starts a fresh one.
 
     With a launcher, the simulator is in a job on a node, see :func:`rlnb.simulator`.
     """

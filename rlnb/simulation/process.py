@@ -30,10 +30,9 @@ from rlnb.records.alerts import WEBHOOK
 from rlnb.records.layout import JobDir
 from rlnb.simulation.condition import Condition
 from rlnb.simulation.forward import Forward
-from rlnb.simulation.growth import MAKES_ENV, Growth
 from rlnb.simulation.job import SimulatorJob
 from rlnb.simulation.link import Link, agent_command
-from rlnb.spec import Json, Task
+from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
 from rlnb.tasks.messages import Answer, Control, Failure, Meanwhile, Message, Ready, Stacks, Usage, Waiting
@@ -62,7 +61,6 @@ class SimulatorProcess:
         python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root; fixed for the life of the process.
         log: File for the worker's output; None if it is on another machine.
-        gently: Whether the worker starts at a low priority.
         job: Job that holds the worker on another machine; None is this machine.
     """
 
@@ -72,7 +70,6 @@ class SimulatorProcess:
         asset_root: str | None,
         log: Path | None,
         *,
-        gently: bool = False,
         job: SimulatorJob | None = None,
     ) -> None:
         self.python, self.asset_root, self.log, self.job = python, asset_root, log, job
@@ -83,25 +80,24 @@ class SimulatorProcess:
         """Number of requests that the worker has answered."""
         self.used_s = time.monotonic()
         """Time of the last use, on the monotonic clock."""
-        self._is_lent, self._growth = False, Growth()
+        self._is_lent = False
         self._condition = Condition(job.launcher.name if job is not None else "")
         self._forwards: dict[int, Forward] = {}
         self._doing = ("", 0.0)
         self._settling: threading.Thread | None = None
         self._lock, self._closing = threading.Lock(), False
         run_there = job.run_there if job is not None else str
-        self._link = Link(*self._command(gently=gently), ships=job is not None, run_there=run_there)
+        self._link = Link(*self._command(), ships=job is not None, run_there=run_there)
         self._agent = self._link.process
         if job is not None:
             threading.Thread(target=self._watch, daemon=True, name="watch").start()
 
-    def _command(self, *, gently: bool) -> tuple[Sequence[str], Mapping[str, str]]:
+    def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the argv of the node agent, or of the relay to it, and the environment."""
-        options = ["--gently"] if gently else []
         if self.job is not None:
-            return self.job.relay_argv(*options), os.environ
+            return self.job.relay_argv(), os.environ
         assert self.log is not None, "the worker is on this machine"
-        return agent_command(self.python, self.asset_root, self.log, *options)
+        return agent_command(self.python, self.asset_root, self.log)
 
     def _watch(self) -> None:
         """Say that a simulator on another machine has ended while no request waits for it."""
@@ -163,9 +159,6 @@ class SimulatorProcess:
                             meanwhile(self._value_of(request, message.meanwhile))
                         continue
                     answered = True
-                    if message.settled and isinstance(request, MAKES_ENV):
-                        self._measure()
-                        self._growth.observe(self._condition.usage.memory_bytes)
                     if isinstance(message, Failure):
                         raise messages.error_of(message)
                     return self._value_of(request, message.value)
@@ -280,12 +273,6 @@ class SimulatorProcess:
         if self._settling is not None:
             self._settling.join()
             self._settling = None
-
-    def prepare(self, task: Task) -> None:
-        """Let the worker get familiar with a task, and return at once."""
-        with self._lock:
-            request = requests.Card(task=task)
-            self._send(messages.call(messages.UNASKED, request), request)
 
     def _note(self, text: bytes) -> Message | None:
         """Return the message in a line, after recording what it says about the worker."""

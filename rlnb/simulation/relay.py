@@ -163,10 +163,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="rlnb.simulation.relay")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int)
-    parser.add_argument("--gently", action="store_true")
     parser.add_argument("--hold", action="store_true")
     args = parser.parse_args(argv)
-    hello: dict[str, Json] = {"rlnb": __version__, "gently": args.gently}
+    hello: dict[str, Json] = {"rlnb": __version__}
     if args.port is not None or args.hold:
         hello = {"hold": True} if args.hold else {"port": args.port}
     write(BEGIN)

@@ -1,13 +1,11 @@
 """The living simulator of this kernel, which starts when it is first needed.
 
-A training borrows it and gives it back at its end. If a training lasts longer than ``SPARE_AFTER_S``, a spare simulator
-starts at a low priority, for previews and further trainings.
+A training borrows it and gives it back at its end.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import math
 import tempfile
@@ -17,32 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import psutil
-
 from rlnb.contracts.launchers import Launcher
-from rlnb.errors import FreshProcessError, RlnbError
+from rlnb.errors import FreshProcessError
 from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders
 from rlnb.machine import threads
-from rlnb.machine.cores import available
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.tasks.request import Request
 
 logger = logging.getLogger(__name__)
 A = TypeVar("A")
-SPARE_AFTER_S = 10.0
-"""Seconds between the adoption of a living simulator by a run and the start of a spare one. An earlier start would
-delay the run's first iteration."""
-SPARE_BYTES = 6 * 2**30
-"""Bytes of memory that must be free for a spare simulator."""
-SPARE_CORES = 4
-"""CPU cores that a machine needs for a spare simulator. On two cores, its start made a training of 60 iterations 6 %
-slower (benchmarks/RESULTS.md)."""
 BESIDE_S = 60.0
 """Seconds without a request after which the simulator of a machine with GPUs ends if a run trains there."""
 BACK_WITHIN_S = 3.0
@@ -102,8 +88,6 @@ def living_process(
     python: str | None = None,
     asset_root: str | None = None,
     launcher: Launcher | None = None,
-    *,
-    gently: bool = False,
 ) -> SimulatorProcess:
     """Return the living simulator for these settings, starting one if there is none.
 
@@ -111,7 +95,6 @@ def living_process(
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
         launcher: Launcher whose job holds the simulator; None is this machine.
-        gently: Whether a simulator starts at a low priority.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
     if launcher is not None:
@@ -125,7 +108,7 @@ def living_process(
             return _current
         if _current is not None:
             _current.close()
-        return _use(start_process(python, asset_root, gently=gently))
+        return _use(start_process(python, asset_root))
 
 
 def current() -> SimulatorProcess | None:
@@ -166,14 +149,12 @@ def _a_gpu_trains() -> bool:
     return bool(gpu_count()) and bool(holders())
 
 
-def start_process(
-    python: str | None, asset_root: str | None, launcher: Launcher | None = None, *, gently: bool = False
-) -> SimulatorProcess:
+def start_process(python: str | None, asset_root: str | None, launcher: Launcher | None = None) -> SimulatorProcess:
     """Start a worker process that is not registered as the living simulator. The caller has to close it."""
     if launcher is not None:
-        return far.start(launcher, python, asset_root, gently=gently)
+        return far.start(launcher, python, asset_root)
     log = Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log"
-    return SimulatorProcess(python, asset_root, log, gently=gently)
+    return SimulatorProcess(python, asset_root, log)
 
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
@@ -203,13 +184,12 @@ def _wait_for_one_that_comes_back(python: str | None, asset_root: str | None) ->
             return
 
 
-def lend(worker: SimulatorProcess, job: JobDir, task: Task) -> None:
-    """Note that a run has adopted the living simulator, and start a spare one if the run lasts.
+def lend(worker: SimulatorProcess, job: JobDir) -> None:
+    """Note that a run has adopted the living simulator.
 
     Args:
         worker: The simulator.
         job: The run's job.
-        task: The run's task, with which the spare makes itself familiar.
     """
     global _current
     if worker.job is not None:
@@ -222,9 +202,6 @@ def lend(worker: SimulatorProcess, job: JobDir, task: Task) -> None:
         _current = None if _current is worker else _current
         _lent[worker] = job
     threading.Thread(target=_take_back, args=(worker,), daemon=True, name="take back").start()
-    timer = threading.Timer(SPARE_AFTER_S, _start_spare, (worker, job, task))
-    timer.daemon = True
-    timer.start()
 
 
 def _take_back(worker: SimulatorProcess) -> None:
@@ -240,21 +217,6 @@ def _take_back(worker: SimulatorProcess) -> None:
         elif is_back:
             worker.close()
         _is_back.notify_all()
-
-
-def _start_spare(lent: SimulatorProcess, job: JobDir, task: Task) -> None:
-    """Start a spare simulator while a job uses another one, unless the job may need what it would take."""
-    with _starting:
-        if _lent.get(lent) != job or (_current is not None and _current.alive) or _a_gpu_trains():
-            return
-        if available().each(1) < SPARE_CORES:
-            logger.info("No spare simulator starts, since this machine has fewer than %d cores.", SPARE_CORES)
-            return
-        if psutil.virtual_memory().available < SPARE_BYTES:
-            logger.info("No spare simulator starts, since less than %.0f GiB are free.", SPARE_BYTES / 2**30)
-            return
-        with contextlib.suppress(RlnbError):  # only a preparation; a request with the same error will report it
-            living_process(lent.python, lent.asset_root, gently=True).prepare(task)
 
 
 def keep_none() -> None:

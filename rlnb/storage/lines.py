@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Sequence
 
 _LONG_S = 3600.0
 BEGIN = b"\0rlnb-relay 1\n"
@@ -33,12 +32,6 @@ class Lines:
             if not self._take(within_s):
                 return False
         return True
-
-    def arrived(self) -> Sequence[bytes]:
-        """Return the lines that have arrived and that :meth:`next` has not returned yet."""
-        while self._take(0.0):
-            pass
-        return [] if self._after else self._read.split(b"\n")[:-1]
 
     def next(self) -> bytes | None:
         """Wait for a line and return it without its end; None at the end of the input."""

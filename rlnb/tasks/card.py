@@ -11,7 +11,7 @@ from rlnb.registration.library import Library
 from rlnb.registration.space import Space
 from rlnb.spec import Json
 
-CARD_SCHEMA = 16
+CARD_SCHEMA = 17
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -186,9 +186,6 @@ class TaskCard:
     """Versions of the worker's packages, by name."""
     warning: str = ""
     """Warning about these versions; empty if rlnb was tested with this release of Isaac Lab."""
-    engines: tuple[str, ...] = ()
-    """Two physics engines that can run the task in the worker's interpreter without Isaac Sim, the default one first;
-    empty if there are not two."""
     chosen: tuple[str, ...] = ()
     """Settings that rlnb has made because the task leaves them to Isaac Sim, which the worker's interpreter does not
     have, e.g. ``"sim.physics=NewtonCfg()"``."""

@@ -23,8 +23,6 @@ from rlnb.tasks.requests import BY_VERB
 from rlnb.version import __version__
 
 A = TypeVar("A")
-UNASKED = -1
-"""Number of a call that prepares the worker for later ones. The kernel does not wait for its answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,8 +90,6 @@ class Answer:
     """Number of the call."""
     value: Json
     """The answer as JSON."""
-    settled: bool = True
-    """Whether the worker has nothing left to load."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,8 +114,6 @@ class Failure:
     """What removes the fault, as the notes of the error say."""
     own: str = ""
     """Those lines of the traceback that are about the task's own code."""
-    settled: bool = True
-    """Whether the worker has nothing left to load."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -351,13 +345,13 @@ def value_of(request: Request[A], value: Any, worker: Ready) -> A:
         ) from exc
 
 
-def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure:
+def failure(number: int, exc: BaseException) -> Failure:
     """Return the message for the error that a call ended with. Call it in the ``except`` block."""
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
         place, own = of_error(exc)
         fix = " ".join(getattr(exc, "__notes__", ()))
-        return Failure(id=number, error=error, detail=detail, place=place, fix=fix, own=own, settled=settled)
+        return Failure(id=number, error=error, detail=detail, place=place, fix=fix, own=own)
     check = exc if isinstance(exc, CheckError) else None
     return Failure(
         id=number,
@@ -366,7 +360,6 @@ def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure
         subject=check.subject if check else "",
         problems=check.problems if check else (),
         detail=traceback.format_exc(),
-        settled=settled,
     )
 
 

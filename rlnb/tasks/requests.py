@@ -231,27 +231,6 @@ class Budget(TaskRequest[Costs]):
     """As in :class:`rlnb.spec.Resources`."""
 
 
-# -- physics engines -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EngineSpeeds:
-    """The speeds of a task with several physics engines."""
-
-    steps_per_s: Mapping[str, float] = field(default_factory=dict)
-    """Env steps of all envs per second, by name of the engine."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Engines(TaskRequest[EngineSpeeds]):
-    """Measure the speed of a task with several physics engines, one after the other, with random actions."""
-
-    names: tuple[str, ...]
-    """Names of the engines, as ``rlnb.task(physics=...)`` takes them."""
-    device: str = "auto"
-    """As in :class:`rlnb.spec.Resources`."""
-
-
 # -- the env of the tuner --------------------------------------------------------------------------------------
 
 
@@ -349,7 +328,6 @@ ALL: tuple[type[Request[Any]], ...] = (
     Examine,
     View,
     Budget,
-    Engines,
     Open,
     Advance,
     Close,

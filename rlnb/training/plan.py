@@ -12,7 +12,6 @@ from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
-from rlnb.simulation import far
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import runtime
 from rlnb.tasks.agent_config import AgentChoice, agent_choice, without_ruled
@@ -52,8 +51,6 @@ class Plan:
     """Inputs of the library, by name."""
     like: Run | None = None
     """Run to repeat; None for any other training."""
-    engines: tuple[str, ...] = ()
-    """Physics engines to compare, as in :attr:`rlnb.tasks.card.TaskCard.engines`; empty if the user has chosen one."""
 
 
 def make_plan(request: TrainRequest) -> Plan:
@@ -80,8 +77,6 @@ def make_plan(request: TrainRequest) -> Plan:
         problems += of_interpreter
     further = find_problems(manifest, launcher, root, lookup)
     weights: dict[str, Json] = {"init_from": origin.checkpoint} if origin.checkpoint else {}
-    chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
-    measures_here = isinstance(launcher, LocalLauncher) and far.chosen() is None and like is None
     return Plan(
         root=root,
         manifest=manifest,
@@ -92,7 +87,6 @@ def make_plan(request: TrainRequest) -> Plan:
         measure_ranks=auto,
         inputs=inputs,
         like=like,
-        engines=lookup.card.engines if lookup.card and chooses_none and measures_here else (),
     )
 
 

@@ -11,7 +11,6 @@ from rlnb.spec import Task
 from rlnb.training.alerts import split
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
-from rlnb.training.engines import say_faster
 from rlnb.training.examine import examine
 from rlnb.training.plan import make_plan
 from rlnb.training.repeat import Arguments, request_of, say_versions
@@ -105,8 +104,6 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         say_versions(plan.like, plan.manifest, plan.card)
     if plan.measure_ranks:
         plan = with_fastest_ranks(plan)
-    if plan.engines and request.warm is not False:  # without the living simulator nothing can be measured
-        say_faster(plan)
     run = create_run(
         plan.root,
         plan.manifest,

@@ -34,7 +34,6 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/storage/installation.py",
         "rlnb/storage/isaacsim.py",
         "rlnb/worker/probe.py",
-        "rlnb/worker/requests/gently.py",
         "plugins/rlnb-dask/src/rlnb_dask/sources.py",
         "plugins/rlnb-ssh/src/rlnb_ssh/install.py",
     ),

@@ -106,5 +106,5 @@ def test_a_simulator_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypa
     job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
     absent: Any = None
     with pytest.raises(BlockingIOError):
-        asyncio.run(job._simulate(absent, absent, gently=False))
+        asyncio.run(job._simulate(absent, absent))
     assert not [*tmp_path.iterdir()]

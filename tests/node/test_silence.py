@@ -48,7 +48,7 @@ def never_hears_of_its_job():
 for line in sys.stdin:
     if "adopt" in line:
         never_hears_of_its_job()
-    reply = {"id": json.loads(line)["id"], "ok": True, "value": {}, "settled": True}
+    reply = {"id": json.loads(line)["id"], "ok": True, "value": {}}
     os.write(replies, json.dumps(reply).encode() + b"\\n")
 """
 

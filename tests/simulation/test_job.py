@@ -49,7 +49,7 @@ def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
     assert command.walltime_s == 100.0
     assert not rlnb.runs(), "it is no run"
     assert job.folder.path.stat().st_mode & 0o777 == 0o700, "no one else may replace the key or the address"
-    assert job.relay_argv("--gently")[-2:] == [str(job.folder.path), "--gently"]
+    assert job.relay_argv("--hold")[-2:] == [str(job.folder.path), "--hold"]
     job.end()
 
 

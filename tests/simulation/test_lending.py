@@ -15,7 +15,6 @@ import pytest
 
 import rlnb
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 WAIT_S = 30.0
 WORKER = """
@@ -173,58 +172,6 @@ def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: 
     assert living.pid == other
 
 
-def test_a_spare_that_has_only_begun_to_start_gives_way(
-    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
-    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
-    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
-    pid = living.pid
-    run = train(3.0)
-    until(lambda: len(simulators(tmp_path)) == 2)
-    (spare,) = [process for process in simulators(tmp_path) if process.pid != pid]
-    assert "--gently" in spare.cmdline()
-    run.wait(WAIT_S)
-    until(lambda: [process.pid for process in simulators(tmp_path)] == [pid])
-    assert living.wait().pid == pid
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_a_spare_serves_the_next_training_and_request(
-    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
-    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
-    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
-    first = train(600, launcher=rlnb.LocalLauncher(max_running=2))
-    until(lambda: len(simulators(tmp_path)) == 2)
-    assert simulator.request(requests.Card(task=rlnb.Task(id="Demo")), warm=True).task == "Demo"
-    spare = living.pid
-    assert spare != worker_of(first)
-    second = train(0.2, launcher=rlnb.LocalLauncher(max_running=2))
-    assert second.wait(WAIT_S).state == "completed"
-    assert worker_of(second) == spare
-    first.cancel().wait(WAIT_S)
-
-
-@pytest.mark.parametrize("case", ["little memory", "few cores", "short", "closed"])
-def test_no_spare_starts_where_it_is_of_no_use(
-    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
-    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 1.0)
-    monkeypatch.setattr(simulator, "SPARE_BYTES", 2**60 if case == "little memory" else 0)
-    monkeypatch.setattr(simulator, "SPARE_CORES", 10_000 if case == "few cores" else 1)
-    pid, run = living.pid, train(0.2 if case == "short" else 3.0)
-    until(lambda: run.jobs[0].folder.started.exists())
-    if case == "closed":
-        living.close()
-    time.sleep(1.5)
-    assert [process.pid for process in simulators(tmp_path)] == [pid]
-    run.wait(WAIT_S)
-    if case == "closed":
-        until(lambda: not simulators(tmp_path))
-
-
 def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
     living: rlnb.Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,18 +182,3 @@ def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
     run.wait(WAIT_S)
     until(lambda: not simulators(tmp_path))
     assert living.state == "none"
-
-
-def test_the_spare_of_an_ended_training_does_not_start_in_the_next_one(
-    living: rlnb.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 3.0)
-    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
-    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
-    begin_s = time.monotonic()
-    train(0.1).wait(WAIT_S)
-    time.sleep(max(0.0, begin_s + 2.0 - time.monotonic()))
-    run = train(600)
-    time.sleep(max(0.0, begin_s + 4.0 - time.monotonic()))
-    assert [process.pid for process in simulators(tmp_path)] == [worker_of(run)]
-    run.cancel().wait(WAIT_S)

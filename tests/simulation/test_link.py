@@ -116,9 +116,9 @@ def test_a_file_outside_the_folder_of_the_request_is_not_written(tmp_path: Path,
 
 def test_the_command_of_the_agent_names_the_log_and_the_interpreter(tmp_path: Path) -> None:
     log = tmp_path / "folder" / "worker.log"
-    argv, environment = agent_command(f"{sys.executable} -B", "/assets", log, "--gently")
+    argv, environment = agent_command(f"{sys.executable} -B", "/assets", log)
     agent = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
-    assert argv == [*agent, sys.executable, "-B", "-P", "-m", "rlnb.worker", "serve", "--gently"]
+    assert argv == [*agent, sys.executable, "-B", "-P", "-m", "rlnb.worker", "serve"]
     assert environment["RLNB_ASSET_ROOT"] == "/assets"
     assert log.parent.is_dir()
     with pytest.raises(RlnbError, match="The worker's Python '/nope' is missing"):

@@ -172,7 +172,7 @@ send({"silent": "/log/of/stacks"})
 send({"id": 99, "value": {"of": "an interrupted request"}})
 send({"news": "of a kind that is not known yet"})
 for line in sys.stdin:
-    send({"id": json.loads(line)["id"], "ok": True, "value": {"task": "Demo", "gym": 6}, "settled": True})
+    send({"id": json.loads(line)["id"], "ok": True, "value": {"task": "Demo", "gym": 6}})
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.simulation import growth, simulator
+from rlnb.simulation import simulator
 from rlnb.tasks import requests
 
 PROCESS = """
@@ -41,7 +40,7 @@ for line in sys.stdin:
         held.append(bytearray(os.urandom(1) * ((request["payload"]["task"]["num_envs"] or 0) << 20)))
         value = {"seconds": 0.5, "cache": "/cache", "cache_mib": 1.0}
         send({"id": request["id"], "meanwhile": value | {"cache": "first"}})
-    send({"id": request["id"], "value": value, "settled": True})
+    send({"id": request["id"], "value": value})
 """
 
 
@@ -125,19 +124,6 @@ def test_a_request_that_needs_a_fresh_process_is_repeated_once(
     with pytest.raises(rlnb.RlnbError, match="USD is already loaded"):
         simulator.request(requests.Ping(), python, warm=True)
     assert living.state == "idle"
-
-
-def test_growth_is_reported_once_and_loading_is_not_growth(python: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
-    for _ in range(growth.SETTLED_AFTER):
-        simulator.request(compile_of(30), python, warm=True)
-    assert caplog.text == ""
-    simulator.request(compile_of(300), python, warm=True)
-    assert "has grown from" in caplog.text
-    assert "over 1 requests" in caplog.text
-    caplog.clear()
-    simulator.request(compile_of(0), python, warm=True)
-    assert caplog.text == ""
 
 
 def test_a_wrong_interpreter_is_reported_with_the_fix(root: Path) -> None:

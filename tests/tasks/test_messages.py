@@ -20,7 +20,7 @@ PROBLEMS = (Problem(what="num_envs=0", fix="num_envs=4"), Problem(what="1 proble
     [
         Ready(rlnb="0.2.0"),
         Meanwhile(id=1, meanwhile={"port": 4711}),
-        Answer(id=1, value=None, settled=False),
+        Answer(id=1, value=None),
         Answer(id=1, value={"error": "of the user's own making", "meanwhile": 1}),
         Failure(id=2, error="no", kind="CheckError", subject="task", problems=PROBLEMS, detail="Traceback"),
         Silent(silent="/log"),

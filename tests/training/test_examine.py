@@ -23,7 +23,7 @@ for line in sys.stdin:
         {"level": "warning", "what": f"{asked['num_envs']} envs, {asked['steps']} steps", "fix": "none"},
         {"level": "note", "what": "a term was 0", "fix": ""},
     ]
-    answer = {"value": {"findings": findings}, "settled": True}
+    answer = {"value": {"findings": findings}}
     if asked["task"]["id"] == "Broken":
         answer = {"error": "ValueError: no such joint", "place": "/puck.py, line 3, in step", "own": "x = 1"}
     os.write(replies, json.dumps({"id": call["id"], **answer}).encode() + b"\\n")

@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.storage import files
-from rlnb.tasks.card import Selectors, TaskCard
+from rlnb.tasks.card import TaskCard
 from rlnb.training import lookup
 from rlnb.training.create import refuse
 from rlnb.training.plan import make_plan
@@ -72,20 +72,6 @@ def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: P
 
 def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:
     assert make_plan(TrainRequest(task="Echo", library="echo", nproc_per_node="auto")).measure_ranks
-
-
-def test_engines_are_compared_on_this_machine_unless_the_user_has_chosen_one(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("newton_mjwarp", "ovphysx")
-    card = TaskCard(task="Isaac-Ant", engines=names, presets=Selectors(physics=names, presets=(*names, "small")))
-    monkeypatch.setattr(lookup, "card_of", lambda *_: card)
-    slurm = plugins.make_launcher("slurm", {"walltime": "01:00:00"})
-    assert make_plan(TrainRequest(task="Isaac-Ant")).engines == card.engines
-    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", physics="ovphysx"))).engines == ()
-    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["ovphysx"]))).engines == ()
-    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["small"]))).engines == card.engines
-    assert make_plan(TrainRequest(task="Isaac-Ant", launcher=slurm)).engines == ()
 
 
 def test_a_deterministic_training_has_one_thread_on_every_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,6 @@ from rlnb.worker.isaac import agents, deformables, env_config, isaaclab, kit, ki
 from rlnb.worker.isaac.own_files import stamps
 from rlnb.worker.isaac.renderer import own_cameras
 from rlnb.worker.isaac.success import source_in_config
-from rlnb.worker.requests.engines import comparable
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -74,7 +73,6 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         warning=untested(release.installed()),
         chosen=chosen,
         requires=deformables.missing_for(env_cfg),
-        engines=comparable(env_cfg, selectors),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )

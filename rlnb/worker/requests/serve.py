@@ -9,13 +9,11 @@ without an error, the process serves the kernel again.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import json
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +35,6 @@ from rlnb.worker.exits import as_error
 from rlnb.worker.isaac import release
 from rlnb.worker.requests import debugged, memory
 from rlnb.worker.requests.chores import Chores, rehearse
-from rlnb.worker.requests.gently import Gently
 from rlnb.worker.requests.sources import Sources
 from rlnb.worker.requests.tuner import KeptEnv
 
@@ -64,24 +61,22 @@ class Exchange:
 Handler = Callable[[Any, Exchange], Any]
 
 
-def serve(pipe: Path, *, gently: bool = False) -> int:
+def serve(pipe: Path) -> int:
     """Answer calls until stdin ends, through a named pipe that the agent reads; return the exit status.
 
     Args:
         pipe: The named pipe.
-        gently: Whether the priority is low until there is an urgent call.
     """
     calls, replies = Lines(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
-    spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently, session=True)
     signal.signal(signal.SIGINT, _pass)
     sources = Sources().watch()
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
-    root = spare(_load)
+    root = _load()
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
     kept_env = KeptEnv()
     chores = Chores(kept_env)
     while True:
-        while not calls.waiting(IDLE_S) and spare(chores.do_one):
+        while not calls.waiting(IDLE_S) and chores.do_one():
             pass
         line = calls.next()
         if line is None:
@@ -98,16 +93,11 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
             _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
             continue
         exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
-        _send(replies, spare(functools.partial(reply, call, exchange, chores)))
+        _send(replies, reply(call, exchange, chores))
         with _logged():
             exchange.after.close()
         if call.verb not in KEEPS_ENV:
             memory.free()
-
-
-def _is_urgent(line: bytes) -> bool:
-    """Return whether the kernel waits for the answer to a line."""
-    return bool(json.loads(line).get("id") != messages.UNASKED)
 
 
 @contextlib.contextmanager
@@ -143,18 +133,15 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
-        return messages.failure(call.id, as_error(exc), settled=not chores.left)
+        return messages.failure(call.id, as_error(exc))
     finally:
         exchange.sources.note()
-    return Answer(id=call.id, value=value, settled=not chores.left)
+    return Answer(id=call.id, value=value)
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """Let SIGINT, by which the kernel interrupts a request, raise an error. Outside, it has no effect."""
-    if threading.current_thread() is not threading.main_thread():  # a preparation, see Gently
-        yield
-        return
     signal.signal(signal.SIGINT, _raise)
     try:
         yield
@@ -253,12 +240,6 @@ def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
     return budget(request, exchange.tell)
 
 
-def _engines(request: requests.Engines, exchange: Exchange) -> requests.EngineSpeeds:
-    from rlnb.worker.requests.engines import engines
-
-    return engines(request)
-
-
 def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
     from rlnb.worker.jobs.job import do
 
@@ -351,7 +332,6 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Preview: _preview,
     requests.Examine: _examine,
     requests.Budget: _budget,
-    requests.Engines: _engines,
     requests.RunJob: _run_job,
     requests.RunJobThere: _run_job_there,
     requests.View: _view,

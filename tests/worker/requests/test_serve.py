@@ -47,7 +47,7 @@ def test_every_request_has_a_handler() -> None:
 
 
 def test_a_request_without_an_answer_is_answered_too(chores: Chores) -> None:
-    assert reply(call(3, requests.Ping()), chores) == Answer(id=3, value=None, settled=True)
+    assert reply(call(3, requests.Ping()), chores) == Answer(id=3, value=None)
 
 
 def test_a_step_of_an_env_that_is_not_open_is_refused_with_a_fix(chores: Chores) -> None:
@@ -90,14 +90,6 @@ def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_notebook(
     failure = reply(call(1, requests.Ping()), chores)
     assert isinstance(failure, Failure)
     assert untested("3.1.0") in str(error_of(failure))
-
-
-def test_an_answer_tells_whether_chores_are_left(chores: Chores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlnb.worker.requests.chores.rehearse", lambda task: None)
-    chores.note(requests.Card(task=DEMO))
-    assert not reply(call(1, requests.Ping()), chores).settled
-    chores.do_one()
-    assert reply(call(2, requests.Ping()), chores).settled
 
 
 def test_a_request_that_made_an_env_leaves_its_memory_to_other_processes(
