@@ -16,7 +16,7 @@ from collections import Counter
 from results import record
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.simulation import simulator
 from rlnb.tasks import requests
 from rlnb.training.plan import make_plan

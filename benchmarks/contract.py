@@ -17,7 +17,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.testing import run_export
 
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10

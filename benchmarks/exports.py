@@ -90,7 +90,7 @@ def problems(case: Case) -> Iterator[str]:
     arguments: dict[str, Any] = {"num_envs": ENVS, "record": ROWS, "seed": SEED}
     taken, sampled = (_rollout(run.evaluate(EPISODES, deterministic=mode, **arguments)) for mode in (True, False))
     exports = run.export()
-    expected = set(rlnb.plugins.library(case.library).exports)
+    expected = set(rlnb.hooks.plugins.library(case.library).exports)
     if {name.rpartition("/")[2] for name in exports} != expected:
         yield f"formats are {sorted(exports)}"
     for name, path in exports.items():

@@ -22,7 +22,7 @@ from pathlib import Path
 from results import record
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.simulation import simulator
 from rlnb.tasks import requests
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from results import record
 
 import rlnb
-from rlnb import plugins
 from rlnb.cameras import preview as preview_module
+from rlnb.hooks import plugins
 from rlnb.simulation import simulator
 from rlnb.tasks import requests
 

@@ -31,7 +31,7 @@ import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
 from rlnb.storage import files
-from rlnb.storage.kept import SETTLED_S
+from rlnb.storage.cache import SETTLED_S
 
 TAGS = ("Train/mean_reward", "Metrics/success_rate", *(f"Train/metric_{number}" for number in range(18)))
 POINTS, RUNS, OLDER, SHORT, LISTED, ROUNDS = 1_000_000, 200, 5, 10_000, 1_000, 10

@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
 def _launcher(name: str) -> Any:
     """Return the factory of a plugin's launcher."""
-    plugins = importlib.import_module("rlnb.plugins")
+    plugins = importlib.import_module("rlnb.hooks.plugins")
     known = plugins.launchers()
     if name not in known:
         from rlnb.errors import did_you_mean

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.nvidia import cuda, gpus
+from rlnb.machine import cuda, gpus
 
 STARTERS = ("node", "launch", "training", "tests")
 """Folders whose tests start runs on every Python. The tests of other folders need runs only to read or select them."""

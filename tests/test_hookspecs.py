@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.cameras.grid import colorize
 from rlnb.curves import panels
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 
 ITERATIONS = 5

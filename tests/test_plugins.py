@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.spec import METRICS
 

@@ -13,7 +13,7 @@ import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import CAMERA
 from rlnb.launch.local import visible_gpus
-from rlnb.launch.nvml import Gpus
+from rlnb.machine.nvml import Gpus
 from rlnb.simulation import simulator
 
 CASES = (("Isaac-Cartpole-Direct", 4096, 16), ("Isaac-Ant-Direct", 4096, 16), (CAMERA, 512, 2))

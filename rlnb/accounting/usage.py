@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rlnb.metrics.events import thinned
 from rlnb.records.layout import RunDir
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 SAMPLES = 64
 """Most samples of each file that enter a mean. The node agents take one every 5 s."""

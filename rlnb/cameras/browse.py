@@ -9,7 +9,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from rlnb.cameras.grid import Panel, panel
-from rlnb.display.clickable import clickable
+from rlnb.display.live_pictures import clickable
 
 if TYPE_CHECKING:
     import ipywidgets

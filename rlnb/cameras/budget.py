@@ -14,7 +14,7 @@ from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_numbe
 from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks import overrides, runtime
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.requests import Budget, Cost, Costs

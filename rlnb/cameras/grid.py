@@ -22,7 +22,7 @@ from rlnb.display.pictures import (
     stacked,
     tiling,
 )
-from rlnb.hooks.calls import observe
+from rlnb.hooks.registry import observe
 from rlnb.spec import DEPTH
 
 if TYPE_CHECKING:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlnb import plugins
 from rlnb.cameras.grid import tiles
 from rlnb.display import front_end
 from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.spec import COLOR, ENDED
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.aim import Aim, turned, valid_aim
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.find import find_one
 from rlnb.records.options import env_mode

@@ -20,7 +20,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks import requests
 from rlnb.tasks.aim import aim_of
 from rlnb.tasks.requests import Clip

@@ -20,7 +20,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import EnvMode, Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.requests import Address, View
 
 HEIGHT_PX = 480
@@ -75,7 +75,7 @@ class Viewer:
         return f"Viewer({self.task!r}, {self.url if self.alive else 'ended'})"
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        from rlnb.display.frame import frame
+        from rlnb.display.server import frame
 
         return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
 

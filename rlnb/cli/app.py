@@ -262,7 +262,7 @@ def tasks(
 @app.command()
 def libraries(as_json: AsJson = False) -> None:
     """List the installed RL libraries."""
-    from rlnb import plugins
+    from rlnb.hooks import plugins
 
     if as_json:
         names = ("name", "step_unit", "multi_agent", "distributed", "exports", "requires")
@@ -284,7 +284,7 @@ def libraries(as_json: AsJson = False) -> None:
 @app.command()
 def launchers(as_json: AsJson = False) -> None:
     """List the launchers, the places where trainings can run."""
-    from rlnb import plugins
+    from rlnb.hooks import plugins
 
     types = sorted(plugins.launchers().values(), key=lambda launcher: launcher.name)
     if as_json:

@@ -12,7 +12,7 @@ import typer
 
 from rlnb.cli import screen
 from rlnb.errors import CheckError, Problem, RlnbError
-from rlnb.storage.installation import EXTENSION, origin
+from rlnb.machine.packages import EXTENSION, origin
 from rlnb.version import __version__
 
 RECIPES = Path(__file__).absolute().parent / "recipes"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
-from rlnb.storage.installation import install_line
+from rlnb.machine.packages import install_line
 
 if TYPE_CHECKING:
     from traitlets.config import Config

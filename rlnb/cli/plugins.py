@@ -78,7 +78,7 @@ def new(
 ) -> None:
     """Create a plugin package that works without changes and has tests."""
     from rlnb.cli.scaffold import make_plugin
-    from rlnb.storage.installation import editable_line
+    from rlnb.machine.packages import editable_line
 
     folder = make_plugin(name, kind, out)
     screen.say(f"{folder} is ready. Next:", stderr=True)

@@ -75,7 +75,7 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
-    from rlnb.storage import garbage
+    from rlnb.storage import cache
     from rlnb.storage.serial import to_json
 
     (arguments,) = values(where=where)
@@ -84,7 +84,7 @@ def runs(
     )
     listing = listing.sorted(sort) if sort else listing
     columns = {name: listing.values(name) for name in column or ()}
-    with garbage.paused():
+    with cache.collector_paused():
         made = [to_json(Row.of(run)) for run in listing]
     rows = [row | {name: column[at] for name, column in columns.items()} for at, row in enumerate(made)]
     if as_json:

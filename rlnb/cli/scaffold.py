@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rlnb
-from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError, unknown
-from rlnb.storage.installation import install_line
+from rlnb.hooks import plugins
+from rlnb.machine.packages import install_line
 from rlnb.version import ISAACLAB
 
 TEMPLATES = Path(__file__).absolute().parent / "templates"

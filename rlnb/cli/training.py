@@ -40,7 +40,7 @@ Ranks = Annotated[
 
 def _launcher(name: str | None, settings: Mapping[str, Json]) -> Launcher | None:
     """Return the launcher with a name; None is this machine."""
-    from rlnb import plugins
+    from rlnb.hooks import plugins
 
     if name is None:
         if settings:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlnb import plugins
 from rlnb.display.pictures import PALETTE
 from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
+from rlnb.hooks import plugins
 from rlnb.metrics.folders import split
 from rlnb.metrics.thinning import decimate
 from rlnb.records.asked import asked
@@ -196,7 +196,7 @@ def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
     import base64
     import json
 
-    from rlnb.curves.png import png
+    from rlnb.display.figures import png
 
     data = json.loads(chart.to_json())
     data["config"] = {"displaylogo": False, "responsive": True}
@@ -216,8 +216,8 @@ def _figure_with_picture() -> type[go.Figure]:
     """Return the figure class. It is made on first use, because importing plotly is slow."""
     import plotly.graph_objects as go
 
-    from rlnb.curves.png import drawable
     from rlnb.display import front_end
+    from rlnb.display.figures import drawable
 
     class Figure(go.Figure):
         """Plotly's figure, with a PNG in a static notebook."""

@@ -22,11 +22,11 @@ from rlnb.curves.memory import give_back
 from rlnb.curves.messages import GOING, FromPage, Sign, Whole
 from rlnb.curves.page import Page
 from rlnb.curves.stream import Stream, packed
-from rlnb.display import front_end, place
+from rlnb.display import front_end
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
+from rlnb.machine.packages import install_line
 from rlnb.records.facts import RunFacts
-from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ class Dashboard:
         """
         self._hurry()
         figure.select(self._runs, self._metrics)
-        self._lines = place.show(_EMPTY, raw=True)
+        self._lines = front_end.show_place(_EMPTY, raw=True)
         self._page = Page(self._receive)
-        self._place = place.show(self._page.widget)
-        self._below = place.show(_EMPTY, raw=True)
+        self._place = front_end.show_place(self._page.widget)
+        self._below = front_end.show_place(_EMPTY, raw=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.curves.messages import Ended, PlotlyJs
 from rlnb.display import front_end
-from rlnb.display.main_thread import MainThread
+from rlnb.display.front_end import MainThread
 from rlnb.storage.serial import to_json
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.curves import figure as curves
-from rlnb.curves import png
-from rlnb.hooks.calls import call
+from rlnb.display import figures
 from rlnb.hooks.plugin import INTERRUPTS
+from rlnb.hooks.registry import call
 
 if TYPE_CHECKING:
+    from rlnb.contracts.plugin_types import Panel
     from rlnb.records.facts import RunFacts
-    from rlnb.registration.plugin_types import Panel
     from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def show(runs: Sequence[RunFacts]) -> None:
 
 def _bundle(panel: Panel) -> dict[str, Json]:
     figure = panel.figure()
-    if png.drawable(figure):
+    if figures.drawable(figure):
         return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
     text = f"{panel.title}: open the notebook to see this figure"  # only a browser can draw it
     return {**curves.mimebundle(figure, picture=False), "text/plain": text}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.diagnosis.diagnosis import line_of
-from rlnb.display import place
+from rlnb.display import front_end
 from rlnb.display.front_end import in_notebook
 from rlnb.display.table import duration, short
 from rlnb.spec import ENDED
@@ -46,7 +46,7 @@ def failures(runs: Sequence[RunFacts]) -> str:
 def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
     """Show the progress of a run. Call the yielded function to update it."""
     if in_notebook():
-        output = place.show({"text/html": "", "text/plain": ""}, raw=True)
+        output = front_end.show_place({"text/html": "", "text/plain": ""}, raw=True)
         yield lambda: output.update({"text/html": bar(run), "text/plain": _text(run)}, raw=True)
     elif sys.stderr.isatty():
         from rich.console import Console

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb import plugins
 from rlnb.diagnosis.curves import Curve
 from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom, find
 from rlnb.display.table import table
+from rlnb.hooks import plugins
 
 if TYPE_CHECKING:
+    from rlnb.contracts.libraries import Library
     from rlnb.records.facts import RunFacts
-    from rlnb.registration.library import Library
     from rlnb.spec import Json
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlnb import plugins
 from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.diagnosis.symptoms import NAMES
 from rlnb.errors import Problem, did_you_mean
+from rlnb.hooks import plugins
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts

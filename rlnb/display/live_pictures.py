@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.display import place
+from rlnb.display import front_end
+from rlnb.display.front_end import MainThread
 from rlnb.display.live_objects import live_objects
-from rlnb.display.main_thread import MainThread
 from rlnb.display.pictures import flowing
 from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
+    import ipywidgets
     from PIL.Image import Image
 
 logger = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class LiveView:
         live_objects.add(self, close=self.stop, alive=self.is_alive)
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
-        self._place = place.show(self._widget)
+        self._place = front_end.show_place(self._widget)
         self._main = MainThread()
         self._last_answer_s = time.monotonic()  # importing anywidget may have taken GONE_S
         self._thread.start()
@@ -254,3 +255,33 @@ def _widget() -> Any:
         _esm = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
     return Pictures
+
+
+# -- clickable -------------------------------------------------------------------------------------------------------
+
+
+def clickable(click: Callable[[float, float], None]) -> ipywidgets.DOMWidget:
+    """Return a widget that shows the PNG in its ``value``.
+
+    Args:
+        click: Called with the place of a click: the distances from the left and from the upper edge, as shares of the
+            width and of the height.
+    """
+    widget = _clickable_widget()()
+    widget.on_msg(lambda _widget, message, _buffers: click(float(message["x"]), float(message["y"])))
+    return widget
+
+
+@functools.cache
+def _clickable_widget() -> Any:
+    """Return the widget class. It is made on first use, because importing anywidget is slow."""
+    import anywidget
+    import traitlets
+
+    class Clickable(anywidget.AnyWidget):
+        """A picture."""
+
+        _esm = Path(__file__).with_name("clickable.js").read_text(encoding="utf-8")
+        value = traitlets.Bytes().tag(sync=True)
+
+    return Clickable

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import html
 import queue
 import re
 import socket
@@ -12,8 +14,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 
+from rlnb.display import front_end
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError, require_linux
 
@@ -103,6 +107,42 @@ class Framed(Beside):
     """A server whose pages use relative URLs, so that the browser can reach it through the Jupyter server."""
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        from rlnb.display.frame import frame
 
         return frame(repr(self), self.port, self._title, alive=self.alive, height_px=HEIGHT_PX)
+
+
+# -- frame -----------------------------------------------------------------------------------------------------------
+
+
+def frame(description: str, port: int, title: str, *, alive: bool, height_px: int) -> Any:
+    """Return the mime bundle of a server: a widget in a notebook; a line of text in a report or after its end.
+
+    Args:
+        description: Description of the server in one line.
+        port: Port of the server on the loopback interface of the kernel's machine.
+        title: Text of the link.
+        alive: Whether the server still runs.
+        height_px: Height of the frame, in pixels.
+    """
+    text = html.escape(description)
+    if not (alive and front_end.is_live()):
+        return {"text/plain": description, "text/html": text}
+    bundle = _widget()(port=port, title=title, height=height_px)._repr_mimebundle_()
+    data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+    return {**data, "text/plain": description, "text/html": f"{text}: ended with its kernel."}, metadata
+
+
+@functools.cache
+def _widget() -> type:
+    import anywidget
+    import traitlets
+
+    class Frame(anywidget.AnyWidget):
+        """A frame that shows a port of the kernel's machine."""
+
+        _esm = Path(__file__).with_name("frame.js").read_text(encoding="utf-8")
+        port = traitlets.Int().tag(sync=True)
+        title = traitlets.Unicode().tag(sync=True)
+        height = traitlets.Int().tag(sync=True)
+
+    return Frame

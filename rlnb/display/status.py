@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rlnb.display import place
+from rlnb.display import front_end
 from rlnb.display.front_end import in_notebook
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
 @contextlib.contextmanager
 def _in_notebook(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[str, float], None]]]:
     start_s = time.monotonic()
-    output = place.show(_line(f"{text} ..."), raw=True)
+    output = front_end.show_place(_line(f"{text} ..."), raw=True)
     shown: list[Any] = []
 
     def show(value: Any) -> None:

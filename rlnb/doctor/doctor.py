@@ -18,8 +18,8 @@ from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.interpreter import TIMEOUT_S, check_worker, look
 from rlnb.hooks.plugin import Plugin
 from rlnb.hooks.registry import installed
-from rlnb.nvidia.cuda import driver_version
-from rlnb.storage.installation import install_line
+from rlnb.machine.cuda import driver_version
+from rlnb.machine.packages import install_line
 from rlnb.version import __version__
 
 KERNEL_PYTHONS = ((3, 11), (3, 13))

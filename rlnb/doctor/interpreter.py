@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.launch.command import interpreter
-from rlnb.nvidia import cuda
-from rlnb.nvidia.gpus import EXECUTE
-from rlnb.storage.installation import install_line
+from rlnb.machine import cuda
+from rlnb.machine.gpus import EXECUTE
+from rlnb.machine.packages import install_line
 from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, ISAACLAB_MAJOR, __version__, belongs_to, untested
 

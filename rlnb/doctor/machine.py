@@ -12,14 +12,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rlnb.display.browser import find_browser
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.notebook_host import check_hosted
-from rlnb.machine import cgroups, cores, threads
+from rlnb.machine import cores, threads
 from rlnb.machine.cores import Cores
+from rlnb.machine.packages import find_browser, install_line
 from rlnb.settings import options
-from rlnb.storage import sharing
-from rlnb.storage.installation import install_line
+from rlnb.storage import access
 
 LEAST_MEMORY_GIB = 4.0
 """Free memory below which the doctor warns. A worker takes 1.2 to 1.5 GiB, and a kernel, a living simulator and a
@@ -45,7 +44,7 @@ def check_machine() -> list[Finding]:
     import psutil
 
     memory = psutil.virtual_memory()
-    total = min(memory.total, cgroups.memory_bytes() or memory.total)
+    total = min(memory.total, cores.cgroup_memory_bytes() or memory.total)
     return [
         # The load of the last minute, of which the doctor itself is only a small part.
         check_cpus(cores.available(), os.getloadavg()[0], platform.machine()),
@@ -95,7 +94,7 @@ def check_folder(root: Path) -> list[Finding]:
         folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
     if options.team and folder.level == "ok":
         folder = ok("run folder", f"{folder.text}, of a team: what its members put there may be executed")
-    shared = [fault("run folder", problem.what, problem.fix) for problem in sharing.problems_of(root)]
+    shared = [fault("run folder", problem.what, problem.fix) for problem in access.sharing_problems(root)]
     unsafe = folder.level == "ok" and shared
     return [*(shared if unsafe else [folder, *shared]), check_disk(free_bytes / 2**20)]
 

@@ -16,13 +16,13 @@ from typing import Any, NoReturn
 
 from pluggy import HookImpl
 
+from rlnb.contracts.libraries import STEM, Input, Library
+from rlnb.contracts.plugin_types import AssetPack, LauncherType, Panel, QueueTable
 from rlnb.errors import Problem
 from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of
-from rlnb.registration.library import STEM, Input, Library
-from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel, QueueTable
+from rlnb.machine.packages import is_requirement
 from rlnb.spec import METRICS, Command, Manifest, Result, Task
-from rlnb.storage.fields import wrong_fields
-from rlnb.storage.installation import is_requirement
+from rlnb.storage.serial import wrong_fields
 
 LISTS: Mapping[str, type] = types.MappingProxyType(
     {

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.machine import threads
 from rlnb.records.layout import RunDir
 from rlnb.settings import options

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rlnb import plugins
 from rlnb.errors import RlnbError, require_linux
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json, Manifest
 from rlnb.storage import entries, files

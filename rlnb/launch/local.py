@@ -7,11 +7,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from rlnb import plugins
 from rlnb.errors import Problem, RlnbError
+from rlnb.hooks import plugins
 from rlnb.launch.hosted import HostedLauncher
-from rlnb.nvidia import cuda, gpus
-from rlnb.nvidia.gpus import Gpu
+from rlnb.machine import cuda, gpus
+from rlnb.machine.gpus import Gpu
 from rlnb.spec import Json, Manifest
 
 

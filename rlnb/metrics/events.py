@@ -26,7 +26,7 @@ from rlnb.metrics.repeats import Repeats
 from rlnb.metrics.rows import Rows
 from rlnb.metrics.values import kind_of, number_of, tag_of
 from rlnb.storage import files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import unknown
 from rlnb.metrics.columns import Column
 from rlnb.metrics.events import EventReader
 from rlnb.metrics.folders import Curve
 from rlnb.metrics.newest import NewestValues
 from rlnb.metrics.series import Series, Span, ends_of
-from rlnb.registration.library import Library
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rlnb.contracts.libraries import Library
 from rlnb.metrics import folders
 from rlnb.metrics.series import Span
-from rlnb.registration.library import Library
 
 _OF_TERMS = re.compile(r"(?:^|[/ ])Episode_(?:Reward|Termination)/")
 """Isaac Lab's tags of reward terms and terminations, of which a task may have dozens."""

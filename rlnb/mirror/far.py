@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Frame
 from rlnb.mirror.part import Part

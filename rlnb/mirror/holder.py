@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from rlnb import plugins
 from rlnb.errors import CheckError
+from rlnb.hooks import plugins
 from rlnb.mirror.frames import Channel, Frame
 from rlnb.mirror.inquiry import entries_of
 from rlnb.settings import Root, options

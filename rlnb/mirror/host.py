@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.launcher import RemoteLauncher, refuse_theirs

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import package_versions
 from rlnb.mirror.frames import Frame
 from rlnb.settings import Root
 from rlnb.spec import Json, Manifest
-from rlnb.storage import sharing
+from rlnb.storage import access
 from rlnb.version import __version__
 
 
@@ -50,7 +50,7 @@ def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
     fix = "Use root= with a folder of yours on that machine."
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         yield Problem(what=f"the folder {root.path} cannot be written.", fix=fix)
-    for problem in sharing.problems_of(root.path):
+    for problem in access.sharing_problems(root.path):
         team = 'To trust everybody who can write there instead: env={"RLNB_TEAM": "1"}.'
         yield Problem(what=problem.what, fix=f"{fix} {team}")
     assets = manifest.asset_root

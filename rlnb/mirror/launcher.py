@@ -109,7 +109,7 @@ class RemoteLauncher(ABC):
     @property
     def queue(self) -> Launcher | None:
         """Launcher of the other machine; None is its local one."""
-        from rlnb import plugins
+        from rlnb.hooks import plugins
 
         if self._queue is None:
             return None

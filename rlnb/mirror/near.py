@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
@@ -19,12 +20,11 @@ from rlnb.records import remote
 from rlnb.records.checkpoint_files import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
-from rlnb.registration.library import Library
 from rlnb.run.hosted_job import HostedJob
 from rlnb.spec import Job, Json
 from rlnb.storage import entries, files
+from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json, to_json
-from rlnb.storage.walk import files_below
 
 DOUBT_NS = 2_000_000_000
 """Largest difference between two comparisons of the clocks that a slow connection may cause, in nanoseconds."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal, TypeAlias
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.records import remote
 from rlnb.records.checkpoint_files import belongs, folder_of
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, SUMMARY, RunDir
-from rlnb.registration.library import Library
 from rlnb.storage import files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 Way: TypeAlias = Literal["grow", "whole", "once", "list"]
 """How a file travels: by what is added to it, as a whole whenever it changes, once, or only by name and size."""

@@ -19,6 +19,7 @@ from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, keep, take_slots
+from rlnb.machine.gpus import Gpu
 from rlnb.node.alerts import Lookout
 from rlnb.node.child import describe_exit, wakes
 from rlnb.node.descendants import ask_for_stacks, kill_descendants
@@ -28,7 +29,6 @@ from rlnb.node.sampling import sampling
 from rlnb.node.script import edited
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
-from rlnb.nvidia.gpus import Gpu
 from rlnb.records.deadline import DeadlineReader
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.waits import WaitsWriter

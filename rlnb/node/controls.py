@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.launch import nvml
+from rlnb.machine import nvml
 from rlnb.node.descendants import descendants
 from rlnb.spec import Json
 from rlnb.storage import files

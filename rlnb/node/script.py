@@ -7,7 +7,7 @@ from pathlib import Path
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
-from rlnb.storage.source_hash import is_of
+from rlnb.storage.files import has_hash
 
 
 def edited(run: RunDir) -> str:
@@ -30,6 +30,6 @@ def edited(run: RunDir) -> str:
         content = Path(str(script[0])).read_bytes()
     except OSError:
         return ""
-    if not isinstance(digest, str) or is_of(content, digest):
+    if not isinstance(digest, str) or has_hash(content, digest):
         return ""
     return f"{script[0]} was edited after this run was made, which has recorded the earlier text. Start a new run."

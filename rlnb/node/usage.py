@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from rlnb.launch.nvml import GIB, Gpus
-from rlnb.machine import schedstat
+from rlnb.machine import threads
+from rlnb.machine.nvml import GIB, Gpus
 from rlnb.spec import SYSTEM
 from rlnb.storage import entries, files
 
@@ -41,7 +41,7 @@ class Usage:
         self._gpus = Gpus(gpus) if gpus else None
         self._file: IO[bytes] | None = None
         self._busy_s: dict[tuple[int, float], float] = {}
-        self._threads: schedstat.Threads = {}
+        self._threads: threads.ThreadTimes = {}
         self._since = time.monotonic()
         self._failed = False
         self._try(self._begin)
@@ -49,7 +49,7 @@ class Usage:
     def _begin(self) -> None:
         """Count what the processes have used already, as a living simulator has."""
         self._busy_s = self._count()[0]
-        self._threads = schedstat.spent(pid for pid, _ in self._busy_s)
+        self._threads = threads.spent(pid for pid, _ in self._busy_s)
 
     def tick(self) -> None:
         """Take a sample if one is due."""
@@ -84,11 +84,11 @@ class Usage:
         spent_s = sum(seconds - self._busy_s.get(process, 0.0) for process, seconds in busy_s.items())
         self._busy_s = busy_s
         yield "cpu_cores", spent_s / passed_s
-        threads = schedstat.spent(pid for pid, _ in busy_s)
-        if threads:
-            spent = schedstat.since(self._threads, threads).values()
+        times = threads.spent(pid for pid, _ in busy_s)
+        if times:
+            spent = threads.spent_since(self._threads, times).values()
             yield "waited_cores", sum(thread.waited_s for thread in spent) / passed_s
-        self._threads = threads
+        self._threads = times
         yield "memory_gib", sum(memory.values()) / GIB
         yield from ((f"rank{rank}_memory_gib", resident / GIB) for rank, resident in memory.items() if rank)
         if self._gpus is not None:

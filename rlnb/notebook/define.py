@@ -15,7 +15,7 @@ from rlnb.display import front_end
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 from rlnb.tasks.cell import fail, run_here, write_module
 from rlnb.tasks.task import task
 
@@ -75,7 +75,7 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
         raise RlnbError(f"{call} {name}, line {exc.lineno}: {error}\n{''.join(code)}") from None
     notices: list[str] = []
     path = write_module(options.folders, name, body, of, notices.append)
-    digest = sha256(run_here()[path])  # not that of the file, which another notebook may have written since
+    digest = source_hash(run_here()[path])  # not that of the file, which another notebook may have written since
     text = f"saved as {path}, sha256 {digest[:_SHOWN_DIGITS]}{''.join(f'. {notice}' for notice in notices)}"
     page = f"<small><b>{html.escape(name)}</b> {html.escape(text)}</small>"
     front_end.show_bundle({"text/html": page, "text/plain": f"{name} {text}"})

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from rlnb.contracts.libraries import STEM, Library
 from rlnb.errors import RlnbError
 from rlnb.records import remote, weights
 from rlnb.records.layout import RunDir, is_match
-from rlnb.registration.library import STEM, Library
 from rlnb.storage import entries, files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 TENSORS = (".npz", ".safetensors")
 """Suffixes of files that hold nothing but tensors."""

@@ -10,12 +10,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import NotFiniteError, RlnbError, RunError, refuse_other_than_text
+from rlnb.hooks import plugins
 from rlnb.metrics.metrics import Metrics
 from rlnb.records import checkpoint_files
 from rlnb.records.layout import RunDir
-from rlnb.registration.library import Library
 from rlnb.spec import Started
 from rlnb.storage import files
 

@@ -11,9 +11,8 @@ from typing import Any
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
-from rlnb.storage import files
-from rlnb.storage.walk import files_below
-from rlnb.tasks import yaml_file
+from rlnb.storage import files, yaml_file
+from rlnb.storage.entries import files_below
 
 _DUMPS = ("env.yaml", "agent.yaml")
 

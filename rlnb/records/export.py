@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.layout import RunDir
 from rlnb.records.options import CheckpointOptions
-from rlnb.registration.library import Library
 from rlnb.spec import Json, Result
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
+from rlnb.hooks import plugins
 from rlnb.records import remote
 from rlnb.records.asked import asked, modules
 from rlnb.records.config import resolved
@@ -25,7 +25,7 @@ from rlnb.records.withdrawal import end
 from rlnb.spec import ENDED, State
 from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 
 if TYPE_CHECKING:
     from datetime import datetime

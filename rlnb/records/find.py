@@ -13,7 +13,7 @@ from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord, is_stock
 from rlnb.settings import Root
 from rlnb.storage import entries, files
-from rlnb.storage.walk import walk
+from rlnb.storage.entries import walk
 
 
 def open_record(path: Path) -> RunRecord:

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
 from rlnb.storage import entries, files
-from rlnb.storage.walk import files_below, walk
+from rlnb.storage.entries import files_below, walk
 
 JOBS = "jobs"
 """Folder of a run's jobs."""

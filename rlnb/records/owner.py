@@ -10,8 +10,7 @@ from rlnb.errors import RunError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
 from rlnb.settings import options
-from rlnb.storage.owner import another_owner, others, printable
-from rlnb.storage.sharing import exposed
+from rlnb.storage.access import another_owner, exposed, others, printable
 
 
 def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.metrics.metrics import Metrics, SystemMetrics
 from rlnb.metrics.newest import LastPoint, LastValues, NewestValues
@@ -25,11 +26,10 @@ from rlnb.records.refusals import refusals_of
 from rlnb.records.restarts import Restart
 from rlnb.records.submission import Submission
 from rlnb.records.waits import Waits
-from rlnb.registration.library import Library
 from rlnb.spec import ENDED, Job, Json, Manifest, Result, Started, State
 from rlnb.storage import files
+from rlnb.storage.cache import Kept, is_settled, stamp_of
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
-from rlnb.storage.kept import Kept, is_settled, stamp_of
 from rlnb.storage.serial import from_json
 
 LOST_AFTER_S = 5.0

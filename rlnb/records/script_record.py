@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
+from rlnb.hooks import plugins
 from rlnb.metrics.metrics import Metrics
 from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord, stock_checkpoints
-from rlnb.registration.library import Library
 from rlnb.spec import ENDED
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 
 class ScriptRecord(RunRecord):

@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.metrics.metrics import Metrics
 from rlnb.metrics.series import Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord
-from rlnb.registration.library import Library
 from rlnb.spec import Manifest, State
 from rlnb.storage import files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s
+from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json
-from rlnb.storage.walk import files_below
 
 STARTS_WITHIN_S = 300.0
 """Seconds after which a run without any event file counts as failed. Isaac Sim and a cold cache take minutes."""

@@ -20,8 +20,8 @@ from rlnb.metrics.ends import last_points
 from rlnb.metrics.newest import LastPoint
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
-from rlnb.storage.kept import Kept, stamp_of
-from rlnb.storage.walk import files_below
+from rlnb.storage.cache import Kept, stamp_of
+from rlnb.storage.entries import files_below
 
 VERSION = 1
 """Changes with the format, and with the rules of :mod:`rlnb.metrics.folders`."""

@@ -13,7 +13,7 @@ from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.spec import Task
 from rlnb.storage import entries, files
-from rlnb.storage.source_hash import is_of, sha256
+from rlnb.storage.files import has_hash, source_hash
 
 logger = logging.getLogger(__name__)
 _SHOWN_DIGITS = 7
@@ -35,8 +35,8 @@ def edited_copies(record: RunRecord) -> tuple[str, ...]:
     for name, digest in {Path(task.source).name: task.source_sha256, **task.files}.items() if task.source else ():
         copy = record.folder.source / name
         with contextlib.suppress(OSError):
-            if not is_of(content := entries.read_bytes(copy), digest):
-                hashes = f"its sha256 is {sha256(content)[:_SHOWN_DIGITS]}, not {(digest or '')[:_SHOWN_DIGITS]}"
+            if not has_hash(content := entries.read_bytes(copy), digest):
+                hashes = f"its sha256 is {source_hash(content)[:_SHOWN_DIGITS]}, not {(digest or '')[:_SHOWN_DIGITS]}"
                 texts.append(f"{copy} was edited after the training: {hashes}.")
     return tuple(texts)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from rlnb.errors import RlnbError
 from rlnb.records import torch_file
 from rlnb.storage import files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from rlnb import plugins
 from rlnb.errors import RlnbError, RunError
+from rlnb.hooks import plugins
 from rlnb.records.owner import another_users, decided_by
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.storage import files

@@ -18,12 +18,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.display.browser import find_browser
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
+from rlnb.machine.packages import find_browser, install_line
 from rlnb.settings import options
 from rlnb.storage import entries, files, temporary
-from rlnb.storage.installation import install_line
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts

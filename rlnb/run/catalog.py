@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records import notes
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir

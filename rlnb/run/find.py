@@ -16,12 +16,12 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.run.selection import Selection, moment
 from rlnb.settings import options
-from rlnb.storage import garbage
+from rlnb.storage import cache
 
 logger = logging.getLogger(__name__)
 
 
-@garbage.paused()
+@cache.collector_paused()
 def runs(
     path: str | Path | None = None,
     *,

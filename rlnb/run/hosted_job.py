@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
+from rlnb.hooks import plugins
 from rlnb.records import deadline
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord

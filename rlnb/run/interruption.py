@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord

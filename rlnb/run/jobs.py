@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFiniteError, RlnbError, RunError
-from rlnb.hooks.calls import require
+from rlnb.hooks import plugins
+from rlnb.hooks.registry import require
 from rlnb.launch.command import own_env, runs_one_worker, worker_command
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher, gpu_count
@@ -33,7 +33,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import entries, files
-from rlnb.storage.owner import printable
+from rlnb.storage.access import printable
 from rlnb.storage.serial import to_json
 
 logger = logging.getLogger(__name__)

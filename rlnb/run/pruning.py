@@ -22,7 +22,7 @@ from rlnb.settings import options
 from rlnb.spec import ENDED
 from rlnb.storage import entries
 from rlnb.storage.clock import now_s
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 
 logger = logging.getLogger(__name__)
 

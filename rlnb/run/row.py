@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rlnb import plugins
-from rlnb.registration.library import Library
+from rlnb.contracts.libraries import Library
+from rlnb.hooks import plugins
 from rlnb.run.run import Run
 from rlnb.spec import ENDED
-from rlnb.storage import entries, garbage
-from rlnb.storage.kept import Kept, Stamp, is_settled, stamps_of
+from rlnb.storage import cache, entries
+from rlnb.storage.cache import Kept, Stamp, is_settled, stamps_of
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class _Ended(NamedTuple):
 _kept: Kept[_Ended] = Kept()
 
 
-@garbage.paused()
+@cache.collector_paused()
 def rows_of(runs: Sequence[Run]) -> list[RunRow]:
     """Return the rows of runs. Those of ended runs, which no file has changed since, are not read again."""
     libraries = tuple(plugins.libraries().values())

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb import plugins
 from rlnb.errors import RunError
+from rlnb.hooks import plugins
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import env_mode
 from rlnb.records.record import JobRecord
@@ -18,7 +18,7 @@ from rlnb.run.continuation import say_losses, say_where, what_is_left
 from rlnb.run.jobs import do, pause_s, raise_unless_completed
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, refuse_other_than_text, unknown
+from rlnb.hooks import plugins
 from rlnb.records.asked import ARGUMENTS, argument, asked
 from rlnb.records.facts import tags_of
 from rlnb.records.notes import archived

@@ -7,9 +7,9 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlnb import plugins
 from rlnb.display.table import table
 from rlnb.errors import RlnbError, unknown
+from rlnb.hooks import plugins
 from rlnb.settings import options
 from rlnb.simulation.card import card_of
 from rlnb.spec import Json, Task

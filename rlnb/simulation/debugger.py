@@ -26,7 +26,7 @@ from rlnb.simulation.card import task_card
 from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
 from rlnb.simulation.handle import Simulator
 from rlnb.spec import Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.aim import valid_aim
 from rlnb.tasks.debug import Debug, EnvData, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.overrides import check_task

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import options
 from rlnb.simulation.job import ANNOUNCED_S, HoldsSimulators, SimulatorJob, job_of, key_of

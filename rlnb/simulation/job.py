@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rlnb import plugins
 from rlnb.contracts.launchers import FarLauncher, Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
-from rlnb.hooks.calls import require
+from rlnb.hooks import plugins
+from rlnb.hooks.registry import require
 from rlnb.launch.command import interpreter, own_env
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.deadline import EXACT_S, here_s
@@ -30,7 +30,7 @@ from rlnb.settings import options
 from rlnb.simulation.key import write_key
 from rlnb.simulation.whereabouts import Note
 from rlnb.spec import ENDED, Command, Json, Manifest, Resources, Task
-from rlnb.storage import entries, files, sharing
+from rlnb.storage import access, entries, files
 from rlnb.storage.clock import age_s
 from rlnb.tasks.messages import Hosted
 from rlnb.version import __version__
@@ -187,7 +187,7 @@ class SharedJob(SimulatorJob):
         manifest = manifest_of(launcher, python, asset_root)
         if problems := [*_several_nodes(launcher), *launcher.check(manifest)]:
             raise CheckError(f"simulator on {launcher.name}", problems)
-        sharing.refuse_shared(options.folders.path, (FOLDER,))  # the address and the key of the simulator lie there
+        access.refuse_shared(options.folders.path, (FOLDER,))  # the address and the key of the simulator lie there
         root = options.folders.path / FOLDER
         _prune(root)
         self.folder = JobDir(root / manifest.run_id / "jobs" / "0-simulator")

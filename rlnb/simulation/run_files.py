@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.records.layout import RunDir, run_dir_of
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 from rlnb.tasks import requests
 from rlnb.tasks.request import Request
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 
-from rlnb import plugins
 from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.simulation.card import task_card
 from rlnb.spec import Json, Task
 from rlnb.tasks.card import AgentCard, TaskCard

@@ -1,7 +1,9 @@
 """Write values to files and read them back.
 
-``serial`` turns dataclasses into JSON and back, and refuses values that do not match the class. ``files`` writes a
-record once and atomically, and reads files that other processes are still writing.
+``files`` writes a record once and atomically, and reads files that other processes are still writing. ``serial`` turns
+dataclasses into JSON and back, and refuses values that do not match the class. ``access`` opens folders in which other
+users may have made entries, and ``entries`` lists and changes what lies there. ``cache`` keeps what was read, ``clock``
+reads the time of a file system, ``yaml_file`` bounds YAML of strangers, and ``temporary`` is a private folder.
 
 Belongs here: code that needs only the standard library, since the node agent imports it. Does not belong here: names
 of files (``rlnb.records.layout``), and their meaning.

@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlnb.storage.owner import made_anew
+from rlnb.storage.access import made_anew
 
 VALID_S = 10.0
 """Seconds for which the difference between two clocks is used again."""

@@ -1,6 +1,6 @@
 """List, read, add to, copy, rename and remove what lies in folders in which other users may have made entries.
 
-Each function takes a path, and gets to it as :mod:`rlnb.storage.folder` does: through no link of another user. Standard
+Each function takes a path, and gets to it as :mod:`rlnb.storage.access` does: through no link of another user. Standard
 library only.
 """
 
@@ -10,12 +10,14 @@ import contextlib
 import fnmatch
 import os
 import shutil
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from rlnb.storage import files
-from rlnb.storage.folder import Folder, ForeignLinkError, leads_elsewhere
+from rlnb.storage.access import Folder, ForeignLinkError, leads_elsewhere
+from rlnb.storage.files import warn_once
 
 _LIST = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -213,3 +215,68 @@ def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
     """
     with contextlib.suppress(OSError) if ignore_errors else contextlib.nullcontext(), Folder(path.parent) as folder:
         folder.rmtree(path.name, ignore_errors=ignore_errors)
+
+
+# -- walk ------------------------------------------------------------------------------------------------------------
+
+
+MOST_FOLDERS = 500
+"""Largest number of folders that are read. The logs of a training have a few, and a home has a hundred thousand."""
+MOST_FILES = 100_000
+"""Number of files and links after which no further folder is read."""
+
+
+def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) -> Iterator[Path]:
+    """Yield the files and links below a folder, the nearest to it first.
+
+    Links to folders are not followed, except ``folder`` itself. Folders that cannot be read are skipped. A warning
+    names a folder that has too many to be read in a moment.
+
+    Args:
+        folder: The folder.
+        named: Says of a file's name whether to yield the file.
+    """
+    waiting, folders, count = deque([folder]), 1, 0
+    while waiting and count <= MOST_FILES:
+        here = waiting.popleft()
+        try:
+            with scanned(here) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        count += 1
+                        if named(entry.name):
+                            yield here / entry.name
+                    elif (folders := folders + 1) <= MOST_FOLDERS:
+                        waiting.append(here / entry.name)
+        except OSError:
+            continue
+    if waiting or folders > MOST_FOLDERS:
+        warn_once(f"{folder} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files. The rest is not read.")
+
+
+def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield each folder at and below a folder with the names of its folders and of its files, like :func:`os.walk`.
+
+    No link below it is followed, and no link of another user on the way to it. A caller may remove names of folders.
+    """
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with scanned(here) as entries:
+                kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            continue
+        below = [name for name, is_folder in kinds if is_folder]
+        yield here, below, [name for name, is_folder in kinds if not is_folder]
+        waiting += [here / name for name in reversed(below)]
+
+
+def is_small(folder: Path) -> bool:
+    """Return whether :func:`files_below` yields all files below a folder."""
+    folders = count = 0
+    for _, _, names in walk(folder):
+        folders, count = folders + 1, count + len(names)
+        if folders > MOST_FOLDERS or count > MOST_FILES:
+            return False
+    return True

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import hashlib
 import json
 import logging
 import os
@@ -16,14 +17,12 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Json
-from rlnb.storage.folder import Folder, ForeignLinkError, leads_elsewhere
-from rlnb.storage.owner import is_of_team, is_own, writers
-from rlnb.storage.scalars import builtin
+from rlnb.storage.access import Folder, ForeignLinkError, is_of_team, is_own, leads_elsewhere, writers
 
 logger = logging.getLogger(__name__)
 
@@ -439,3 +438,42 @@ def tail(path: Path, lines: int = 40, limit_bytes: int = 65536, *, told: bool = 
     if told and length < size and content.count(b"\n") <= lines:
         last[:1] = [f"... (only the last {limit_bytes >> 20} MiB of {path} are shown)"]
     return "\n".join(last)
+
+
+# -- values of NumPy -------------------------------------------------------------------------------------------------
+
+
+def builtin(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own number, and an array as a list; any other value unchanged."""
+    return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
+
+
+def whole(value: Any) -> Any:
+    """Return a number as a Python int if it is whole, also one from NumPy, such as ``np.float64(9.0)``.
+
+    Any other value is returned unchanged, for the check of the argument to refuse.
+    """
+    number = builtin(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+# -- the hash of a source file ---------------------------------------------------------------------------------------
+
+
+CELL_HEADER = b"# rlnb task "
+"""Begin of the first line of a cell's module. The line names the task and the notebook, and belongs to no hash."""
+
+
+def source_body(content: bytes) -> bytes:
+    """Return a file's content without the header line that names the notebook of a cell."""
+    return content.partition(b"\n")[2] if content.startswith(CELL_HEADER) else content
+
+
+def source_hash(content: bytes) -> str:
+    """Return the SHA-256 of a file's content without its header line, in hexadecimal."""
+    return hashlib.sha256(source_body(content)).hexdigest()
+
+
+def has_hash(content: bytes, digest: str | None) -> bool:
+    """Return whether a hash is that of a file's content. Older versions of rlnb hashed the header line too."""
+    return digest in (None, source_hash(content), hashlib.sha256(content).hexdigest())

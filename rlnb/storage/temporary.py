@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rlnb.storage.owner import is_own, writers
+from rlnb.storage.access import is_own, writers
 
 VARIABLE = "TMPDIR"
 KEPT_S = 10 * 86400.0

@@ -16,8 +16,7 @@ from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.storage.folder import Folder
-from rlnb.storage.owner import another_owner
+from rlnb.storage.access import Folder, another_owner
 from rlnb.storage.serial import to_json
 
 if TYPE_CHECKING:

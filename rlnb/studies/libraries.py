@@ -17,7 +17,7 @@ from rlnb.records.options import mode_problems
 from rlnb.run.run import Run
 from rlnb.simulation.card import task_card
 from rlnb.spec import EnvMode, Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train

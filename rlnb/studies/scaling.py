@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import CheckError, Problem, did_you_mean, whole_number
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 

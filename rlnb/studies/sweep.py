@@ -13,20 +13,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb import plugins
 from rlnb.display.live_objects import live_objects
 from rlnb.display.server import Beside
 from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError, unknown
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
+from rlnb.machine.packages import install_line
 from rlnb.run import find
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import entries, files
-from rlnb.storage.installation import install_line
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.studies.journal import Subject, common, hold, is_own, refuse_anothers, storage
 from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.space import Trainings, check

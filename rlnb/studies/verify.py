@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.ranks import Ranks, by_role, ranks_of
 from rlnb.spec import Manifest, Task
-from rlnb.storage.scalars import whole
+from rlnb.storage.files import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train

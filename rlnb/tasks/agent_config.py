@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
-from rlnb.registration.library import Library
 from rlnb.spec import Json, Manifest
-from rlnb.storage import files
-from rlnb.storage.scalars import builtin
-from rlnb.tasks import yaml_file
+from rlnb.storage import files, yaml_file
+from rlnb.storage.files import builtin
 from rlnb.tasks.card import GENERIC, AgentCard
 
 DUMPED = 0.8
@@ -176,7 +175,7 @@ def _values(agent: AgentValues) -> dict[str, Json]:
             f"lists. It ends with {SUFFIX!r}."
         )
     if isinstance(agent, (str, Path)):
-        agent = read_agent(Path(agent))
+        agent = yaml_file.read_agent(Path(agent))
     if not isinstance(agent, Mapping):
         raise RlnbError(
             f"agent={agent!r} is not a mapping, the path of a YAML file or the name of an agent config. "
@@ -199,23 +198,6 @@ def _values(agent: AgentValues) -> dict[str, Json]:
 def _twins(path: str) -> set[str]:
     """Return the ways to write a path, with ``+`` and without."""
     return {path.removeprefix("+"), f"+{path.removeprefix('+')}"}
-
-
-def read_agent(path: Path) -> dict[str, Json]:
-    """Return the agent config in a YAML file, nested as in the file.
-
-    Raises:
-        RlnbError: The file cannot be read, or does not hold a mapping.
-    """
-    try:
-        values = yaml_file.load(path, "safe")
-    except OSError as exc:
-        raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
-    except RlnbError as exc:
-        raise RlnbError(f"The agent config {exc}") from exc
-    if not isinstance(values, dict):
-        raise RlnbError(f"The agent config {path} holds a {type(values).__name__}, not a mapping of names to values.")
-    return values
 
 
 def _marked(path: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rlnb.registration.library import Library
-from rlnb.registration.space import Space
+from rlnb.contracts.libraries import Library, Space
 from rlnb.spec import Json
 
 CARD_SCHEMA = 17

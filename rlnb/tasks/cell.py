@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
-from rlnb.storage import entries, files, sharing
-from rlnb.storage.owner import another_owner
+from rlnb.storage import access, entries, files
+from rlnb.storage.access import another_owner
 from rlnb.tasks import version
 
 
@@ -64,7 +64,7 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
     """
     path = module_path(root, name)
     compile(body, str(path), "exec")
-    sharing.refuse_shared(root.path)
+    access.refuse_shared(root.path)
     _refuse_another_users(name, path)
     content = f"# rlnb task {name!r} of {owner!r}\n{body}".encode()
     content += b"" if content.endswith(b"\n") else b"\n"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import CheckError, Problem, did_you_mean
-from rlnb.registration.library import Library
 from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import launcher_args, runtime

@@ -10,7 +10,7 @@ from rlnb.errors import RlnbError
 from rlnb.settings import Root, options
 from rlnb.spec import Task
 from rlnb.storage import entries
-from rlnb.storage.owner import others
+from rlnb.storage.access import others
 from rlnb.tasks import version
 from rlnb.tasks.cell import module_path, refuse_failed, run_here
 from rlnb.tasks.version import SHOWN_DIGITS, Version
@@ -124,7 +124,7 @@ def _changed(task: Task, current: Version) -> list[str]:
     contents = {current.module.name: current.content, **current.others}
     if task.source_sha256 is None:
         return []
-    return [name for name, content in contents.items() if not version.is_of(content, named.get(name, ""))]
+    return [name for name, content in contents.items() if not version.has_hash(content, named.get(name, ""))]
 
 
 def _tell_taken(task: Task, asked_for: Version, current: Version) -> None:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 
 from rlnb.errors import Problem
+from rlnb.machine.packages import install_line
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.storage.installation import install_line
 from rlnb.tasks.card import TaskCard
 
 NEWTON = "from isaaclab_newton.physics import NewtonCfg"

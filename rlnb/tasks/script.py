@@ -9,7 +9,7 @@ from pathlib import Path
 from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
 from rlnb.storage import files
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device", "deterministic")
 """Arguments of ``rlnb.train`` that many training scripts have too."""
@@ -33,7 +33,7 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, J
         raise CheckError(f"script {script}", problems)
     names = [word.removeprefix("--task=") for word in args if word.startswith("--task=")]
     names += [value for word, value in itertools.pairwise(args) if word == "--task"]
-    return Task(id=names[0] if names else path.stem, source=str(path), source_sha256=sha256(path.read_bytes()))
+    return Task(id=names[0] if names else path.stem, source=str(path), source_sha256=source_hash(path.read_bytes()))
 
 
 def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> Iterator[Problem]:

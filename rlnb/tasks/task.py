@@ -10,7 +10,7 @@ from typing import Protocol
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
-from rlnb.storage.scalars import builtin, whole
+from rlnb.storage.files import builtin, whole
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
 from rlnb.tasks.cell import module_path, refuse_failed, run_here

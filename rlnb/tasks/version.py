@@ -22,9 +22,9 @@ from pathlib import Path
 from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.storage import entries, files
-from rlnb.storage.owner import others, replacers
-from rlnb.storage.source_hash import HEADER, is_of, sha256
-from rlnb.storage.walk import files_below
+from rlnb.storage.access import others, replacers
+from rlnb.storage.entries import files_below
+from rlnb.storage.files import CELL_HEADER, has_hash, source_hash
 
 SHOWN_DIGITS = 7
 """Digits of a hash that a text names."""
@@ -63,17 +63,17 @@ class Version:
     @property
     def sha256(self) -> str:
         """SHA-256 of the module without its header line."""
-        return sha256(self.content)
+        return source_hash(self.content)
 
     @property
     def files(self) -> dict[str, str]:
         """SHA-256 of the further files, by path relative to the module's folder."""
-        return {name: sha256(content) for name, content in sorted(self.others.items())}
+        return {name: source_hash(content) for name, content in sorted(self.others.items())}
 
     @property
     def notebook(self) -> str:
         """Notebook or script that the module's header names; empty without a header."""
-        match = re.match(HEADER + rb".* of (['\"])(.*)\1\n", self.content)
+        match = re.match(CELL_HEADER + rb".* of (['\"])(.*)\1\n", self.content)
         return match.group(2).decode("utf-8", "replace") if match else ""
 
 
@@ -261,9 +261,9 @@ def verified(module: Path, digest: str | None, others: Mapping[str, str]) -> Ver
             contents[name] = entries.read_bytes(path)
         except OSError as exc:
             raise RlnbError(f"{path}, which the task needs, cannot be read: {exc.strerror or exc}.") from exc
-        if not is_of(contents[name], expected):
+        if not has_hash(contents[name], expected):
             raise RlnbError(
-                f"{path} is not the recorded version: its sha256 is {sha256(contents[name])[:SHOWN_DIGITS]}, not "
+                f"{path} is not the recorded version: its sha256 is {source_hash(contents[name])[:SHOWN_DIGITS]}, not "
                 f"{(expected or '')[:SHOWN_DIGITS]}. Put that version back, or use the task by its name."
             )
     return Version(module=module, content=contents.pop(module.name), others=contents)

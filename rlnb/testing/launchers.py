@@ -26,7 +26,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Json
 
 RETURN_S = 10.0

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import METRICS, OFF_POLICY_METRICS
 from rlnb.testing import policies
 from rlnb.testing.curves import first_observations

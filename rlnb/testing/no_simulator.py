@@ -18,9 +18,9 @@ import pytest
 from packaging.requirements import Requirement
 
 import rlnb
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
+from rlnb.hooks import plugins
 from rlnb.records.ranks import ranks_of
-from rlnb.registration.library import Library
 from rlnb.spec import METRICS
 from rlnb.tasks import config
 from rlnb.testing.files import write_with_code
@@ -57,7 +57,7 @@ class NoSimulatorConformance(TrainingConformance):
         requires = self.registered().requires
         assert requires, "Library.requires must name the library's package, so that rlnb can report a missing one."
         package = Requirement(requires[0]).name
-        monkeypatch.setattr("rlnb.storage.installation.unmet", lambda _: (f"{package} (not installed)",))
+        monkeypatch.setattr("rlnb.machine.packages.unmet", lambda _: (f"{package} (not installed)",))
         with pytest.raises(rlnb.CheckError, match=f"{package} .not installed.(.*\n.*)pip install"):
             self.train(1)
 

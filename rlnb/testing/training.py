@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.checkpoint_files import files_of
 from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Json

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.machine.cores import available
-from rlnb.registration.library import Library
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.spec import ENDED, Manifest, Resources

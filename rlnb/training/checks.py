@@ -9,20 +9,20 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
+from rlnb.contracts.libraries import Library
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
-from rlnb.hooks.calls import call
+from rlnb.hooks import plugins
+from rlnb.hooks.registry import call
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
-from rlnb.registration.library import Library
+from rlnb.machine.packages import install_line
 from rlnb.settings import Root
 from rlnb.simulation import far
 from rlnb.simulation.agent import names_for
 from rlnb.spec import Json, Manifest
-from rlnb.storage import files, sharing
-from rlnb.storage.installation import install_line
+from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides, runtime
 from rlnb.tasks.agent_config import libraries_of
@@ -135,7 +135,7 @@ def _check_root(root: Path) -> Iterator[Problem]:
     elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
     else:
-        yield from sharing.problems_of(root)
+        yield from access.sharing_problems(root)
 
 
 def _check_training(

@@ -18,7 +18,7 @@ from rlnb.run.run import Run
 from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import entries, files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 from rlnb.tasks.version import verified
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan

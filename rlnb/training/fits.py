@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library, Space, Spaces
 from rlnb.errors import Problem
+from rlnb.hooks import plugins
 from rlnb.hooks.plugin import HookError
-from rlnb.registration.library import Library
-from rlnb.registration.space import Space, Spaces
 from rlnb.spec import Json, Manifest
 from rlnb.tasks.card import GENERIC, AgentCard, TaskCard
 from rlnb.training.lookup import Lookup

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem
-from rlnb.registration.library import Library
 from rlnb.spec import Manifest
 from rlnb.tasks.agent_config import horizon_of
 from rlnb.tasks.card import AgentCard, TaskCard

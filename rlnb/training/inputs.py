@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Input, Library
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
+from rlnb.hooks import plugins
 from rlnb.records.config import resolved
 from rlnb.records.find import run_of
 from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
-from rlnb.registration.library import Input, Library
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.storage import files
-from rlnb.storage.walk import MOST_FILES, MOST_FOLDERS, files_below, is_small
+from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
 from rlnb.tasks.card import MULTI_AGENT, TaskCard
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem, RlnbError, WorkerError, unknown
-from rlnb.registration.library import Library
+from rlnb.hooks import plugins
 from rlnb.settings import Root
 from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import card_of

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, Problem, RlnbError
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import package_versions
 from rlnb.machine.threads import NUMBER
 from rlnb.records import weights

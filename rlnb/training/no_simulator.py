@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem, whole_number
+from rlnb.hooks import plugins
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.launch.command import interpreter
-from rlnb.registration.library import Library
+from rlnb.machine import packages
 from rlnb.spec import Manifest
-from rlnb.storage import installation
 from rlnb.tasks import config
 from rlnb.tasks.card import AgentCard
 
@@ -51,11 +51,11 @@ def missing(library: Library, python: str | None) -> tuple[str, ...]:
     An interpreter that only another machine has is not known.
     """
     if python is None or not library.requires:
-        return installation.unmet(library.requires)
+        return packages.unmet(library.requires)
     argv = interpreter(python)
     if shutil.which(argv[0]) is None:
         return ()
-    code = "import json, sys; from rlnb.storage.installation import unmet; print(json.dumps(unmet(sys.argv[1:])))"
+    code = "import json, sys; from rlnb.machine.packages import unmet; print(json.dumps(unmet(sys.argv[1:])))"
     try:
         done = subprocess.run(
             [*argv, "-P", "-c", code, *library.requires], capture_output=True, text=True, timeout=TIMEOUT_S, check=True

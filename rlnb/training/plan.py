@@ -6,9 +6,9 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem, RlnbError
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.run.run import Run
 from rlnb.settings import Root, options

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem, RlnbError
+from rlnb.hooks import plugins
 from rlnb.hooks.plugin import HookError
-from rlnb.registration.library import Library
 from rlnb.spec import Manifest
 from rlnb.tasks.card import TaskCard
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rlnb import plugins
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine import threads
 from rlnb.machine.cores import available
@@ -27,7 +27,7 @@ from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
-from rlnb.storage.source_hash import is_of
+from rlnb.storage.files import has_hash
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import task as task_of
@@ -234,7 +234,7 @@ def _of_script(like: Run, arguments: Arguments) -> Arguments:
 
 
 def _has(path: Path, digest: str | None) -> bool:
-    return path.is_file() and is_of(entries.read_bytes(path), digest)
+    return path.is_file() and has_hash(entries.read_bytes(path), digest)
 
 
 def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb import plugins
 from rlnb.errors import RlnbError, did_you_mean
+from rlnb.hooks import plugins
 from rlnb.spec import Task
-from rlnb.storage.scalars import builtin, whole
+from rlnb.storage.files import builtin, whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training.alerts import AlertArgument
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files

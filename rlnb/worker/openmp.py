@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlnb.machine import cores, schedstat, threads
+from rlnb.machine import cores, threads
 
 SAMPLE_S = 0.5
 """Time between two counts, each of which takes half a millisecond."""
@@ -64,16 +64,16 @@ def load() -> ctypes.CDLL | None:
 
 
 def _watch(waits: Waits) -> None:
-    before, before_s = schedstat.spent([os.getpid()]), time.monotonic()
+    before, before_s = threads.spent([os.getpid()]), time.monotonic()
     while True:
         time.sleep(SAMPLE_S)
-        now, now_s = schedstat.spent([os.getpid()]), time.monotonic()
+        now, now_s = threads.spent([os.getpid()]), time.monotonic()
         if now_s - before_s < 2 * SAMPLE_S:  # else this process was stopped for a while
-            waits.see(waited_share(schedstat.since(before, now).values()))
+            waits.see(waited_share(threads.spent_since(before, now).values()))
         before, before_s = now, now_s
 
 
-def waited_share(threads: Iterable[schedstat.Spent]) -> float:
+def waited_share(threads: Iterable[threads.Spent]) -> float:
     """Return the longest time for which one of several threads had no core.
 
     It is a share of the longest time for which one was ready to run, which is nearly all of the time in a training.

@@ -1,7 +1,7 @@
 """Prints facts about the worker's interpreter for the doctor; imports nothing heavy.
 
 It needs only the standard library, so it runs where rlnb is not installed. The doctor gives its text to ``python -c``,
-followed by the text of ``rlnb/nvidia/cuda.py``.
+followed by the text of ``rlnb/machine/cuda.py``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _with_isaacsim(values: Facts) -> Facts:
         return values
     values = dataclasses.replace(values, isaacsim=os.path.dirname(package.origin))
     try:
-        from rlnb.storage.isaacsim import isaacsim_terms
+        from rlnb.machine.packages import isaacsim_terms
     except ImportError:  # rlnb is missing in this interpreter; the doctor reports that separately
         return values
     return dataclasses.replace(values, terms=isaacsim_terms())
@@ -96,7 +96,7 @@ def _with_cuda(values: Facts) -> Facts:
 
 
 def _cuda() -> dict[str, Any]:
-    """Return the contents of ``rlnb/nvidia/cuda.py``. An import of it would need rlnb."""
+    """Return the contents of ``rlnb/machine/cuda.py``. An import of it would need rlnb."""
     contents: dict[str, Any] = {"__name__": "cuda"}
     exec(sys.argv[1], contents)
     return contents
@@ -126,7 +126,7 @@ def _mib(cache: str) -> float:
 
 def _with_asset_pack(values: Facts) -> Facts:
     try:
-        from rlnb import plugins
+        from rlnb.hooks import plugins
         from rlnb.worker.assets import packs
 
         if not plugins.asset_packs():

@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.accounting.account import Account, _gpus, account_of
 from rlnb.accounting.iterations import Iterations
+from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
 from rlnb.records.saves import Save, append, saves_of

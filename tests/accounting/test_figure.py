@@ -11,7 +11,7 @@ from PIL import Image
 from rlnb.accounting.account import Account
 from rlnb.accounting.figure import bars
 from rlnb.accounting.parts import Parts
-from rlnb.curves.png import png
+from rlnb.display.figures import png
 
 
 def account(run: str, **seconds: float) -> Account:

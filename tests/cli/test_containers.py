@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from rlnb.cli.containers import RECIPES
-from rlnb.storage.installation import PIP
+from rlnb.machine.packages import PIP
 from rlnb.version import __version__
 
 Invoke = Callable[..., Result]

@@ -15,7 +15,7 @@ from typer.testing import Result
 
 import rlnb
 from rlnb.hooks.registry import manager
-from rlnb.storage.installation import editable_line
+from rlnb.machine.packages import editable_line
 
 Invoke = Callable[..., Result]
 Start = Callable[..., str]

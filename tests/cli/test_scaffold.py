@@ -22,7 +22,7 @@ import rlnb
 import rlnb.backend
 from rlnb.cli import app, scaffold
 from rlnb.cli.scaffold import KINDS, make_plugin
-from rlnb.storage.installation import editable_line
+from rlnb.machine.packages import editable_line
 from rlnb.testing import LauncherConformance, LibraryConformance
 
 REPO = Path(__file__).parents[2]

@@ -46,7 +46,7 @@ def test_the_picture_of_a_band_is_faint_and_has_no_edges(seeds: list[rlnb.Run]) 
     from PIL import Image
 
     from rlnb.curves.figure import colour
-    from rlnb.curves.png import png
+    from rlnb.display.figures import png
 
     shown = np.asarray(Image.open(BytesIO(png(figure({"one": seeds}, ["reward"])))).convert("RGB")).reshape(-1, 3)
     full = np.array([int(colour(0)[at : at + 2], 16) for at in (1, 3, 5)])

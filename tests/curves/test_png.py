@@ -7,7 +7,7 @@ from PIL import Image
 from plotly.subplots import make_subplots
 
 from rlnb.curves import figure as curves
-from rlnb.curves.png import png
+from rlnb.display.figures import png
 
 MATHTEXT_ERROR = "$\\frac{$"
 

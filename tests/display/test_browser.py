@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.display.browser import BROWSERS, find_browser
+from rlnb.machine.packages import BROWSERS, find_browser
 
 
 @pytest.mark.parametrize("name", BROWSERS)

@@ -1,6 +1,6 @@
 """A picture that tells where it is clicked. The tests take the page's part."""
 
-from rlnb.display.clickable import clickable
+from rlnb.display.live_pictures import clickable
 
 
 def test_a_click_is_told_in_shares_of_the_picture():

@@ -2,7 +2,7 @@
 
 from PIL import Image
 
-from rlnb.display.html import html_of
+from rlnb.display.front_end import html_of
 
 
 def test_own_html_comes_before_a_picture_and_a_picture_before_text():

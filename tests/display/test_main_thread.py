@@ -5,12 +5,12 @@ import subprocess
 import sys
 import time
 
-from rlnb.display import main_thread
-from rlnb.display.main_thread import MainThread
+from rlnb.display import front_end
+from rlnb.display.front_end import MainThread
 
 
 def test_a_thread_is_busy_until_its_loop_runs_again(monkeypatch):
-    monkeypatch.setattr(main_thread, "BUSY_S", 0.1)
+    monkeypatch.setattr(front_end, "BUSY_S", 0.1)
 
     async def cell():
         thread = MainThread()
@@ -28,7 +28,7 @@ def test_a_thread_without_a_loop_hears_no_page():
 
 
 def test_no_ipython_is_needed():
-    code = "import sys; sys.modules['IPython'] = None; from rlnb.display.main_thread import MainThread; MainThread()"
+    code = "import sys; sys.modules['IPython'] = None; from rlnb.display.front_end import MainThread; MainThread()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

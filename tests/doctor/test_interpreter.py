@@ -17,8 +17,7 @@ import pytest
 import rlnb
 from rlnb.doctor import interpreter
 from rlnb.doctor.interpreter import Worker
-from rlnb.storage.installation import install_line
-from rlnb.storage.isaacsim import VARIABLE
+from rlnb.machine.packages import ACCEPT_EULA, install_line
 
 WAIT_S = 20.0
 """For one answer of a busy machine."""
@@ -88,14 +87,14 @@ def test_isaac_sim_whose_terms_are_not_accepted_is_a_fault_and_stays_unimported(
     (tmp_path / "isaacsim" / "kit" / "extscore").mkdir(parents=True)
     (tmp_path / "isaacsim" / "__init__.py").write_text("input('Do you accept the EULA? (Yes/No): ')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ACCEPT_EULA, raising=False)
     worker = interpreter.look(None, WAIT_S)
     assert worker.error == ""
     finding = interpreter.check_isaacsim(worker, {})
     assert finding.level == "fault"
     assert finding.text.endswith(f"{tmp_path / 'isaacsim'}. The terms of Isaac Sim are not accepted.")
-    assert finding.fix.endswith(f"If you accept them, set {VARIABLE}=YES.")
-    monkeypatch.setenv(VARIABLE, "yes")
+    assert finding.fix.endswith(f"If you accept them, set {ACCEPT_EULA}=YES.")
+    monkeypatch.setenv(ACCEPT_EULA, "yes")
     assert interpreter.check_isaacsim(interpreter.look(None, WAIT_S), {}).level == "ok"
     assert interpreter.check_isaacsim(FIT, {}).level == "ok"
 

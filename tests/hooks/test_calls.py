@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import rlnb
-from rlnb import hookspecs, plugins
 from rlnb.cameras.grid import colorize
 from rlnb.cli import app
 from rlnb.curves import panels
-from rlnb.hooks import calls
+from rlnb.hooks import hookspecs, plugins, registry
 from rlnb.hooks.plugin import HookError
 from rlnb.hooks.registry import REGISTRATION, manager
 
@@ -69,7 +68,7 @@ def test_a_plugin_that_registers_nothing_valid_is_left_out_of_all_hooks(
     panels_hook = "@rlnb.hookimpl\ndef rlnb_panels(run):\n    return []\n"
     install("broken", f"import rlnb\n\n\n@rlnb.hookimpl\ndef {hook}():\n    {fault[0]}\n\n\n{panels_hook}")
     with pytest.warns(UserWarning, match=rf"^The {NAME} is left out: {hook}\(\) {fault[1]}"):
-        assert list(calls.call("rlnb_panels", run=None)) == []
+        assert list(registry.call("rlnb_panels", run=None)) == []
     assert not manager().has_plugin("broken")
     assert {"echo", "rsl_rl"} <= {*plugins.libraries()}
 
@@ -108,7 +107,7 @@ def test_a_job_whose_command_cannot_be_wrapped_leaves_the_run_as_it_was(run: rln
 def test_an_env_that_cannot_be_configured_is_an_error_that_names_the_plugin(broken: Broken) -> None:
     error = broken("rlnb_configure_env")
     with pytest.raises(HookError, match=f"^{error}"):
-        calls.require("rlnb_configure_env", env_cfg=object(), manifest=None)
+        registry.require("rlnb_configure_env", env_cfg=object(), manifest=None)
 
 
 @pytest.mark.parametrize("hook", ["rlnb_run_started", "rlnb_run_finished"])
@@ -117,7 +116,7 @@ def test_a_hook_that_follows_a_training_does_not_end_it(
 ) -> None:
     error = broken(hook)
     with caplog.at_level(logging.WARNING):
-        assert calls.observe(hook, run_dir=Path(), manifest=MANIFEST, result=None) is None
+        assert registry.observe(hook, run_dir=Path(), manifest=MANIFEST, result=None) is None
     (message,) = caplog.messages
     assert re.match(error, message)
 
@@ -126,7 +125,7 @@ def test_pictures_have_the_usual_colours_if_a_plugin_fails_which_is_said_once(
     broken: Broken, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken("rlnb_colorize")
-    calls._told.clear()
+    registry._told.clear()
     frames = np.zeros((2, 4, 5, 3), np.float32)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -145,11 +144,11 @@ def test_a_hook_is_called_of_the_last_registered_plugin_first(install: Install) 
         code = f"@rlnb.hookimpl\ndef rlnb_wrap_command():\n    return rlnb.Command(argv={value})\n"
         install(name, f"import rlnb\n\n\n{code}")
     arguments = {"command": rlnb.Command(argv=("c",)), "manifest": MANIFEST}
-    answers = calls.call("rlnb_wrap_command", **arguments)
+    answers = registry.call("rlnb_wrap_command", **arguments)
     assert [answer.value.argv for answer in answers if answer.value] == [["b"], ["a"]]
-    assert calls.require("rlnb_wrap_command", **arguments).argv == ["b"]
-    assert calls.versions_of("rlnb_wrap_command").keys() >= {"aa", "bb"}
-    assert calls.versions_of("rlnb_wrap_command")["aa"] == "1.0"
+    assert registry.require("rlnb_wrap_command", **arguments).argv == ["b"]
+    assert registry.versions_of("rlnb_wrap_command").keys() >= {"aa", "bb"}
+    assert registry.versions_of("rlnb_wrap_command")["aa"] == "1.0"
 
 
 ALL = len(FAULTS) * len(REGISTRATION) + 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.hooks.plugin import HookError, Plugin
 from rlnb.hooks.registry import hooks_of, installed, manager, package_versions, register, registry
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.launch.command import interpreter, ranks_of, runs_worker, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")

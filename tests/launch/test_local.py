@@ -86,7 +86,7 @@ def test_ranks_whose_role_stays_on_the_cpu_need_no_gpu(machine: Machine, monkeyp
     machine("0a")
     (problem,) = rlnb.LocalLauncher().check(manifest("cuda", 3))
     assert problem.what == "3 ranks need a GPU each, but this machine has 1 NVIDIA GPU."
-    monkeypatch.setattr("rlnb.plugins.gpu_ranks", lambda manifest: 1)
+    monkeypatch.setattr("rlnb.hooks.plugins.gpu_ranks", lambda manifest: 1)
     assert rlnb.LocalLauncher().check(manifest("cuda", 3)) == []
 
 

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from rlnb.launch import nvml
+from rlnb.machine import nvml
 
 NVML = """
 from types import SimpleNamespace

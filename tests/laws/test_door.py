@@ -14,25 +14,25 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 SOURCES = [*(REPO / "rlnb").rglob("*.py"), *REPO.glob("plugins/*/src/**/*.py"), *REPO.glob("extensions/*/src/**/*.py")]
-DOOR = {f"rlnb/storage/{name}.py" for name in ("entries", "files", "folder", "owner", "sharing")}
+DOOR = {f"rlnb/storage/{name}.py" for name in ("entries", "files", "access")}
 
 MAY: dict[str, tuple[str, ...]] = {
     "files of an installed package, of Python or of Linux": (
         "rlnb/curves/page.py",
-        "rlnb/display/clickable.py",
-        "rlnb/display/frame.py",
         "rlnb/display/live_pictures.py",
-        "rlnb/display/marimo_page.py",
+        "rlnb/display/server.py",
+        "rlnb/display/live_pictures.py",
+        "rlnb/display/front_end.py",
         "rlnb/display/own_user.py",
         "rlnb/doctor/interpreter.py",
         "rlnb/doctor/notebook_host.py",
-        "rlnb/machine/cgroups.py",
-        "rlnb/machine/schedstat.py",
+        "rlnb/machine/cores.py",
+        "rlnb/machine/threads.py",
         "rlnb/node/descendants.py",
-        "rlnb/nvidia/cuda.py",
-        "rlnb/nvidia/gpus.py",
-        "rlnb/storage/installation.py",
-        "rlnb/storage/isaacsim.py",
+        "rlnb/machine/cuda.py",
+        "rlnb/machine/gpus.py",
+        "rlnb/machine/packages.py",
+        "rlnb/machine/packages.py",
         "rlnb/worker/probe.py",
         "plugins/rlnb-dask/src/rlnb_dask/sources.py",
         "plugins/rlnb-ssh/src/rlnb_ssh/install.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import hookspecs
+from rlnb.hooks import hookspecs
 
 REPO = Path(__file__).parents[2]
 HOOKS = {name: spec for name, spec in vars(hookspecs).items() if name.startswith("rlnb_")}

@@ -15,7 +15,7 @@ import pytest
 import rlnb
 import rlnb.backend
 import rlnb.tracking
-from rlnb import hookspecs
+from rlnb.hooks import hookspecs
 
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
@@ -54,18 +54,15 @@ SIMULATED = ("worker", "testing")
 THIRD_PARTY: dict[str, set[str]] = {
     "version": set(),
     "errors": set(),
-    "machine": set(),
-    "nvidia": set(),
+    "machine": {"packaging", "pynvml"},
     "spec": set(),
-    "storage": {"packaging", "psutil"},
+    "storage": {"psutil", "ruamel"},
     "settings": set(),
     "contracts": set(),
-    "hookspecs": {"pluggy"},
     "hooks": {"pluggy"},
-    "plugins": set(),
     "metrics": {"pandas", "tensorboard", "numpy", "tsdownsample"},
     "records": {"numpy", "ruamel", "scipy"},
-    "launch": {"psutil", "pynvml"},
+    "launch": {"psutil"},
     "node": {"psutil", "tensorboard"},
 }
 """Third-party packages that a folder or module may import. For others, only SIMULATOR and HEAVY apply."""
@@ -73,7 +70,6 @@ AGENT_MAY = (
     "rlnb.node",
     "rlnb.launch",
     "rlnb.machine",
-    "rlnb.nvidia",
     "rlnb.storage",
     "rlnb.spec",
     "rlnb.errors",
@@ -221,7 +217,7 @@ def test_listing_libraries_and_tasks_loads_nothing_heavy() -> None:
 def test_only_one_folder_calls_the_hooks_of_plugins() -> None:
     pattern = re.compile(r"\.hook\b|\.get_hookimpls\(")
     modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if pattern.search(path.read_text())}
-    assert modules == {Path("hooks/registry.py"), Path("testing/trackers.py")}, "use rlnb.hooks.calls"
+    assert modules == {Path("hooks/registry.py"), Path("testing/trackers.py")}, "use rlnb.hooks.registry"
 
 
 @pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))

@@ -100,7 +100,7 @@ def test_no_folder_and_no_module_has_a_public_name() -> None:
 
 
 def test_no_launcher_has_the_name_of_a_module() -> None:
-    from rlnb import plugins
+    from rlnb.hooks import plugins
 
     assert not {path.stem for path in PACKAGE.iterdir()} & {*plugins.launchers()}
 

@@ -53,5 +53,5 @@ def test_no_file_has_the_address_of_a_package_index() -> None:
 
 
 def test_no_line_installs_a_package_of_ours_from_an_index() -> None:
-    builds_the_line = ("tests/", "rlnb/storage/installation.py")
+    builds_the_line = ("tests/", "rlnb/machine/packages.py")
     assert [line for line in lines_with(FROM_AN_INDEX) if not line.startswith(builds_the_line)] == []

@@ -18,7 +18,7 @@ OTHERS = {
     ("rlnb/launch/command.py", "'-m', WORKER"): "-P comes before it or before torchrun; or it is compared",
     ("rlnb/launch/command.py", "'-m', TORCHRUN"): "-P comes before it, but for scripts with an older Python",
     ("rlnb/launch/command.py", "'-m', NODE"): "it is compared",
-    ("rlnb/nvidia/gpus.py", "'-c', EXECUTE"): "the Python may be too old for -P, and the code itself does it",
+    ("rlnb/machine/gpus.py", "'-c', EXECUTE"): "the Python may be too old for -P, and the code itself does it",
     ("rlnb/doctor/interpreter.py", "'-c', EXECUTE"): "the Python may be too old for -P, and the code itself does it",
     ("plugins/rlnb-ssh/src/rlnb_ssh/install.py", "-m venv"): "the folder is the user's home",
     ("plugins/rlnb-ssh/src/rlnb_ssh/install.py", "-m pip"): "the folder is the user's home",

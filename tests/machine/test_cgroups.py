@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.machine import cgroups
+from rlnb.machine import cores
 
 V1 = Path("/sys/fs/cgroup/cpu")
 """Where most systems mount the first version's controller of the CPU."""
@@ -43,11 +43,11 @@ def limit(folder: Path, **values: str) -> None:
 
 def test_the_smallest_quota_around_a_process_counts(tmp_path: Path) -> None:
     here = proc(tmp_path, "0::/slurm/job_7/step_0\n", {"unified": "/ cgroup2 nsdelegate"})
-    assert cgroups.cpus(here) is None
+    assert cores.cgroup_cpus(here) is None
     limit(tmp_path / "unified/slurm/job_7/step_0", cpu__max="max 100000")
     limit(tmp_path / "unified/slurm/job_7", cpu__max="150000 100000", memory__max="2147483648")
     limit(tmp_path / "unified/slurm", cpu__max="800000 100000", memory__max="max")
-    assert (cgroups.cpus(here), cgroups.memory_bytes(here)) == (1.5, 2**31)
+    assert (cores.cgroup_cpus(here), cores.cgroup_memory_bytes(here)) == (1.5, 2**31)
 
 
 def test_the_first_version_has_a_mount_for_each_controller(tmp_path: Path) -> None:
@@ -56,19 +56,19 @@ def test_the_first_version_has_a_mount_for_each_controller(tmp_path: Path) -> No
     here = proc(tmp_path, groups, mounts)
     limit(tmp_path / "cpu/kubepods/pod1", **{"cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "100000"})
     limit(tmp_path / "memory/kubepods/pod1", **{"memory.limit_in_bytes": "9223372036854771712"})
-    assert (cgroups.cpus(here), cgroups.memory_bytes(here)) == (0.5, 9223372036854771712)
+    assert (cores.cgroup_cpus(here), cores.cgroup_memory_bytes(here)) == (0.5, 9223372036854771712)
     limit(tmp_path / "cpu/kubepods/pod1", **{"cpu.cfs_quota_us": "-1"})
-    assert cgroups.cpus(here) is None
+    assert cores.cgroup_cpus(here) is None
 
 
 def test_a_container_that_sees_the_names_of_its_host_finds_its_own_group(tmp_path: Path) -> None:
     here = proc(tmp_path, "2:cpu:/docker/4f1a\n", {"cpu": "/docker/4f1a cgroup cpu"})
     limit(tmp_path / "cpu", **{"cpu.cfs_quota_us": "200000", "cpu.cfs_period_us": "100000"})
-    assert cgroups.cpus(here) == 2.0
+    assert cores.cgroup_cpus(here) == 2.0
 
 
 def test_a_system_without_cgroups_sets_no_limit(tmp_path: Path) -> None:
-    assert (cgroups.cpus(tmp_path), cgroups.memory_bytes(tmp_path)) == (None, None)
+    assert (cores.cgroup_cpus(tmp_path), cores.cgroup_memory_bytes(tmp_path)) == (None, None)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rlnb.machine import cgroups
+from rlnb.machine import cores
 from rlnb.machine.cores import Cores, available, bound
 
 
@@ -17,7 +17,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine of 16 cores, of which this process may use 8."""
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(cgroups, "cpus", lambda: None)
+    monkeypatch.setattr(cores, "cgroup_cpus", lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_the_least_that_affinity_and_the_scheduler_allow_counts(environ: dict[st
 
 
 def test_a_quota_need_not_be_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "cpus", lambda: 2.5)
-    cores = available({})
-    assert cores == Cores(2.5, "a quota of 2.5 cores")
-    assert [cores.each(shares) for shares in (1, 2, 4)] == [2, 1, 1]
+    monkeypatch.setattr(cores, "cgroup_cpus", lambda: 2.5)
+    usable = available({})
+    assert usable == Cores(2.5, "a quota of 2.5 cores")
+    assert [usable.each(shares) for shares in (1, 2, 4)] == [2, 1, 1]
 
 
 def test_a_real_affinity_is_seen() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.machine import schedstat
+from rlnb.machine import threads
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux does not count it here.")
@@ -21,18 +21,18 @@ def test_four_busy_processes_on_one_core_wait_for_each_other() -> None:
     pids = [process.pid for process in processes]
     try:
         time.sleep(0.5)
-        before, begin_s = schedstat.spent(pids), time.monotonic()
+        before, begin_s = threads.spent(pids), time.monotonic()
         time.sleep(1.0)
-        after, passed_s = schedstat.spent(pids), time.monotonic() - begin_s
+        after, passed_s = threads.spent(pids), time.monotonic() - begin_s
     finally:
         for process in processes:
             process.kill()
             process.wait()
     assert {pid for pid, _ in after} == {*pids}
-    spent = schedstat.since(before, after)
+    spent = threads.spent_since(before, after)
     assert {pid for pid, _ in spent} == {*pids}
     lost_s, ran_s = (sum(getattr(thread, name) for thread in spent.values()) for name in ("waited_s", "ran_s"))
     assert lost_s > 1.5 * passed_s, "they lose three seconds per second together, and compute for one"
     assert 0.2 * passed_s < ran_s < 1.1 * passed_s
-    assert schedstat.since({}, after) == {}, "what threads did before the first count"
-    assert schedstat.spent(pids) == {}, "they have ended"
+    assert threads.spent_since({}, after) == {}, "what threads did before the first count"
+    assert threads.spent(pids) == {}, "they have ended"

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rlnb.machine import cgroups, threads
+from rlnb.machine import cores, threads
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine of 16 cores without a quota."""
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-    monkeypatch.setattr(cgroups, "cpus", lambda: None)
+    monkeypatch.setattr(cores, "cgroup_cpus", lambda: None)
 
 
 def number(environ: dict[str, str], **shares: int) -> tuple[str | None, str | None]:

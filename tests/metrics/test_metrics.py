@@ -14,7 +14,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.metrics.metrics import FRESH_S, Metrics
 from rlnb.metrics.series import Span
 

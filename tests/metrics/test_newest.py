@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.metrics.ends import last_points
 from rlnb.metrics.metrics import Metrics
 from rlnb.metrics.newest import LastPoint, LastValues

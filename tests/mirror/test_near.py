@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from rlnb.contracts.libraries import Library
 from rlnb.mirror import near as module
 from rlnb.mirror import tree
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.near import Near
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
-from rlnb.registration.library import Library
 from rlnb.spec import Command, Job, Manifest, Task
-from rlnb.storage import files, walk
+from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
 
 LIBRARY = Library(name="any", backend="")
@@ -162,7 +162,7 @@ def test_a_checkpoint_that_is_a_folder_goes_with_all_its_files(run: RunDir, tmp_
 
 
 def test_inputs_go_whole_with_the_first_training_of_a_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "MOST_FOLDERS", 3)  # each of these folders may have as many
+    monkeypatch.setattr(entries, "MOST_FOLDERS", 3)  # each of these folders may have as many
     names = ["teacher/model_7.pt", *(f"{base}/weights/{part}/file" for base in ("one", "two") for part in "ab")]
     for path in (run.inputs / name for name in names):
         files.make_folder(path.parent)

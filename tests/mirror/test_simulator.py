@@ -21,7 +21,7 @@ import pytest
 from far_node import interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.mirror import simulator as module
 from rlnb.mirror.simulator import FarJob
 from rlnb.records.evaluation import EvaluateOptions

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
+from rlnb.hooks import plugins
 from rlnb.mirror import tree
 from rlnb.records.layout import RunDir
-from rlnb.registration.library import Library
 from rlnb.storage import files
 
 LIBRARY = Library(name="any", backend="")

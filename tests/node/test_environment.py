@@ -80,7 +80,7 @@ def test_each_process_gets_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatc
     worker = ("-m", "rlnb.worker", "train", "/run", "/job")
     ranks = ("python", "-m", "torch.distributed.run", "--nproc_per_node=3", "--nnodes=1", *worker)
     one = ("python", *worker)
-    monkeypatch.setattr("rlnb.machine.cgroups.cpus", lambda: None)
+    monkeypatch.setattr("rlnb.machine.cores.cgroup_cpus", lambda: None)
     assert environment(ranks, {})["OMP_NUM_THREADS"] == "4", "torchrun would give each rank one"
     assert environment(one, {}, at_once=2)["OMP_NUM_THREADS"] == "6"
     assert environment(ranks, {"OMP_NUM_THREADS": "5"})["OMP_NUM_THREADS"] == "5", "the run's own number"

@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.node.script import edited
 from rlnb.records.layout import RunDir
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 
 
 @pytest.mark.parametrize(("text", "is_edited"), [("print(1)", False), ("print(2)", True), (None, False)])
@@ -17,7 +17,7 @@ def test_a_script_with_another_text_than_the_recorded_one_is_named(
     text: str | None, is_edited: bool, tmp_path: Path
 ) -> None:
     script = tmp_path / "train.py"
-    task = {"id": "train", "source": str(script), "source_sha256": sha256(b"print(1)")}
+    task = {"id": "train", "source": str(script), "source_sha256": source_hash(b"print(1)")}
     run = RunDir(tmp_path)
     run.manifest.write_text(json.dumps({"script": [str(script), "--seed", "1"], "task": task}))
     if text is not None:

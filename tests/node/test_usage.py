@@ -8,7 +8,7 @@ import pytest
 
 import rlnb
 from rlnb.curves import figure
-from rlnb.machine.schedstat import Spent
+from rlnb.machine.threads import Spent
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
 from rlnb.records.layout import RunDir
@@ -76,7 +76,7 @@ ENDED = """
 import subprocess, sys, time
 from pathlib import Path
 import psutil
-from rlnb.machine.schedstat import Spent
+from rlnb.machine.threads import Spent
 from rlnb.node import usage
 
 usage.SAMPLE_S = 0.0

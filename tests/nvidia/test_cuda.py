@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.nvidia import cuda
+from rlnb.machine import cuda
 
 Machine = Callable[..., None]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlnb.launch import local
-from rlnb.nvidia import cuda, gpus
-from rlnb.nvidia.gpus import Answer, Gpu, GpuFacts, gpu_facts
+from rlnb.machine import cuda, gpus
+from rlnb.machine.gpus import Answer, Gpu, GpuFacts, gpu_facts
 
 Machine = Callable[..., None]
 MODEL = "NVIDIA Fake"

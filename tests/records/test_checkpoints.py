@@ -19,8 +19,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb import plugins
 from rlnb.errors import NotFiniteError
+from rlnb.hooks import plugins
 from rlnb.records.checkpoint_files import is_whole_file as is_whole
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.curves import progress
+from rlnb.hooks import plugins
 from rlnb.records import remote
 from rlnb.records.facts import checkpoint_of
 from rlnb.records.record import RunRecord

@@ -11,7 +11,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.script_record import ScriptRecord
 from rlnb.storage import files
 from rlnb.storage.serial import to_json

@@ -17,7 +17,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from rlnb.metrics.newest import LastPoint
 from rlnb.records import summary as summaries
 from rlnb.records.summary import points_of, write
-from rlnb.storage import kept
+from rlnb.storage import cache
 
 NAME = "events.out.tfevents.1000000000.host"
 
@@ -173,7 +173,7 @@ def test_an_event_file_that_could_not_be_read_is_read_again(logs: Path) -> None:
     loop = logs / "events.out.tfevents.3000000000.host"
     loop.symlink_to(loop)
     values(logs, None)
-    stamp = kept.stamp_of(loop)
+    stamp = cache.stamp_of(loop)
     loop.unlink()
     loop.write_bytes(scalar("later", 1, 1.0))
     assert stamp == (0, 0, 0)

@@ -11,12 +11,12 @@ import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.records.trained import edited_copies, task_of
 from rlnb.storage import files
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 
 POLE = rlnb.Task(
     id="Pole",
     source="/gone/pole.py",
-    files={"shape.py": sha256(b"scale = 3.0\n")},
+    files={"shape.py": source_hash(b"scale = 3.0\n")},
     imports=("mine",),
     num_envs=8,
     presets=("fast",),
@@ -47,12 +47,13 @@ def test_the_task_of_a_run_has_the_copy_of_its_module_and_takes_changes(root: Pa
 
 
 def test_a_copy_that_was_edited_is_named_before_its_use(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    task = dataclasses.replace(POLE, source_sha256=sha256(b"scale = 3.0\n"))
+    task = dataclasses.replace(POLE, source_sha256=source_hash(b"scale = 3.0\n"))
     record = run_of(task, root).record
     assert task_of(record).source == str(record.folder.source / "pole.py")
     assert not caplog.text
     (record.folder.source / "shape.py").write_text("scale = 4.0\n")
-    hashes = f"its sha256 is {sha256(b'scale = 4.0' + bytes([10]))[:7]}, not {sha256(b'scale = 3.0' + bytes([10]))[:7]}"
+    now, then = (source_hash(b"scale = %s" % scale)[:7] for scale in (b"4.0\n", b"3.0\n"))
+    hashes = f"its sha256 is {now}, not {then}"
     told = f"{record.folder.source / 'shape.py'} was edited after the training: {hashes}."
     assert edited_copies(record) == (told,)
     task_of(record)

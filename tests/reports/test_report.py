@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import rlnb
-from rlnb.display.browser import find_browser
+from rlnb.machine.packages import find_browser
 from rlnb.reports import report
 
 HOSTILE = "<script>alert(1)</script>"

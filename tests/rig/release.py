@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rlnb.storage.installation import PIP
+from rlnb.machine.packages import PIP
 
 REPO = Path(__file__).parents[2]
 OURS = re.compile(r"rlnb\b", re.IGNORECASE)

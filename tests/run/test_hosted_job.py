@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.reports.sections import _summary

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.run import jobs

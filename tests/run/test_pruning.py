@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.record import RunRecord
 from rlnb.run import pruning
 from rlnb.storage import clock

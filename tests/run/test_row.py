@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.run import row
-from rlnb.storage.kept import SETTLED_S
+from rlnb.storage.cache import SETTLED_S
 
 
 @pytest.fixture

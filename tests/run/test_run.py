@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
 from rlnb.run.continuation import what_is_left

@@ -17,7 +17,7 @@ import rlnb
 import rlnb.backend
 import rlnb.testing
 import rlnb.tracking
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 REPO = Path(__file__).parents[2]
 DOCS = REPO / "docs"

@@ -19,8 +19,8 @@ import pytest
 
 import rlnb
 import rlnb.backend
-from rlnb import hookspecs, plugins
 from rlnb.cli import demo
+from rlnb.hooks import hookspecs, plugins
 
 REPO = Path(__file__).parents[2]
 GENERATED = {"changelog.md", "cli.md", "contributing.md", "results.md"}

@@ -14,9 +14,8 @@ from users import EVE, as_root, given, link
 
 from rlnb.errors import RlnbError
 from rlnb.storage import entries, files
-from rlnb.storage.folder import ForeignLinkError
-from rlnb.storage.owner import made_anew
-from rlnb.storage.walk import files_below, walk
+from rlnb.storage.access import ForeignLinkError, made_anew
+from rlnb.storage.entries import files_below, walk
 
 THROUGH: dict[str, Callable[[Path], object]] = {
     "children": entries.children,

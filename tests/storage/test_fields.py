@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 
+from rlnb.contracts.libraries import Library
+from rlnb.contracts.plugin_types import AssetPack, LauncherType, Panel
 from rlnb.errors import Problem
-from rlnb.registration.library import Library
-from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
 from rlnb.spec import Command, Task
-from rlnb.storage.fields import wrong_fields
+from rlnb.storage.serial import wrong_fields
 
 
 @dataclass(kw_only=True)

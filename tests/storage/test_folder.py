@@ -11,7 +11,7 @@ from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
 from rlnb.storage import files
-from rlnb.storage.folder import Folder, ForeignLinkError
+from rlnb.storage.access import Folder, ForeignLinkError
 
 TEAM = 54_100
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.storage import installation
+from rlnb.machine import packages
 
 
 class Distribution:
@@ -34,11 +34,11 @@ def came_from(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_wheel_names_its_folder(came_from) -> None:
     came_from({"url": "file:///data/my%20wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
-    assert installation.install_line("rlnb[report]") == (
+    assert packages.install_line("rlnb[report]") == (
         "cd '/data/my wheels' && /env/bin/python -m pip install --upgrade 'pip>=26.1' && "
         "/env/bin/python -m pip install --constraint constraints.txt 'rlnb[report]'"
     )
-    assert installation.install_line("rlnb-tasks", python="/lab/isaaclab.sh -p") == (
+    assert packages.install_line("rlnb-tasks", python="/lab/isaaclab.sh -p") == (
         "cd '/data/my wheels' && /lab/isaaclab.sh -p -m pip install --upgrade 'pip>=26.1' && "
         "/lab/isaaclab.sh -p -m pip install --constraint constraints.txt rlnb-tasks"
     )
@@ -48,23 +48,23 @@ def test_beside_isaac_sim_the_constraints_are_those_that_keep_its_packages(
     came_from, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     came_from({"url": "file:///wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
-    elsewhere = installation.install_line("rlnb", python="/lab/python", isaacsim=True)
+    elsewhere = packages.install_line("rlnb", python="/lab/python", isaacsim=True)
     assert elsewhere.endswith("/lab/python -m pip install --constraint constraints-isaacsim.txt rlnb")
-    assert "constraints-isaacsim" not in installation.install_line("rlnb")
+    assert "constraints-isaacsim" not in packages.install_line("rlnb")
     (tmp_path / "isaacsim").mkdir()
     (tmp_path / "isaacsim" / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert installation.install_line("rlnb").endswith("--constraint constraints-isaacsim.txt rlnb")
-    assert "constraints-isaacsim" not in installation.install_line("rlnb", python="/lab/python")
+    assert packages.install_line("rlnb").endswith("--constraint constraints-isaacsim.txt rlnb")
+    assert "constraints-isaacsim" not in packages.install_line("rlnb", python="/lab/python")
 
 
 def test_a_checkout_is_installed_in_place_here_and_as_wheels_elsewhere(came_from) -> None:
     came_from({"url": "file:///src/rlnb", "dir_info": {"editable": True}})
-    assert installation.install_line("rlnb[report]", "rlnb-tasks[robots]", "rlnb-jupyterlab") == (
+    assert packages.install_line("rlnb[report]", "rlnb-tasks[robots]", "rlnb-jupyterlab") == (
         "cd /src/rlnb && /env/bin/python -m pip install --constraint constraints.txt "
         "--editable '.[report]' --editable 'plugins/rlnb-tasks[robots]' --editable extensions/rlnb-jupyterlab"
     )
-    assert installation.install_line("rlnb[isaaclab]", python="other") == (
+    assert packages.install_line("rlnb[isaaclab]", python="other") == (
         "cd /src/rlnb && make wheels && cd dist && other -m pip install --upgrade 'pip>=26.1' && "
         "other -m pip install --constraint constraints.txt 'rlnb[isaaclab]'"
     )
@@ -72,33 +72,33 @@ def test_a_checkout_is_installed_in_place_here_and_as_wheels_elsewhere(came_from
 
 def test_a_package_from_an_index_comes_from_that_index_again(came_from) -> None:
     came_from(None)
-    assert installation.install_line("rlnb[report]") == "/env/bin/python -m pip install 'rlnb[report]'"
+    assert packages.install_line("rlnb[report]") == "/env/bin/python -m pip install 'rlnb[report]'"
 
 
 def test_a_package_in_place_gets_the_packages_of_rlnb_from_where_rlnb_came_from(came_from) -> None:
     package = "/env/bin/python -m pip install --constraint constraints.txt --editable '/my lib[test]'"
     came_from({"url": "file:///wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
     upgrade = "/env/bin/python -m pip install --upgrade 'pip>=26.1'"
-    assert installation.editable_line(Path("/my lib"), "test") == f"cd /wheels && {upgrade} && {package}"
+    assert packages.editable_line(Path("/my lib"), "test") == f"cd /wheels && {upgrade} && {package}"
     came_from({"url": "file:///src/rlnb", "dir_info": {"editable": True}})
-    assert installation.editable_line(Path("/my lib"), "test") == f"cd /src/rlnb && {package}"
+    assert packages.editable_line(Path("/my lib"), "test") == f"cd /src/rlnb && {package}"
     came_from(None)
-    assert installation.editable_line(Path("lib"), "test").endswith(f"install --editable '{Path.cwd()}/lib[test]'")
+    assert packages.editable_line(Path("lib"), "test").endswith(f"install --editable '{Path.cwd()}/lib[test]'")
 
 
 def test_this_installation_knows_where_it_came_from() -> None:
-    folder, editable = installation.origin()
+    folder, editable = packages.origin()
     assert folder is not None
     assert (folder / "rlnb" / "storage" / "installation.py").is_file() == editable
     assert Path(folder).is_dir()
 
 
 def test_an_installed_package_is_not_missing() -> None:
-    assert installation.unmet(("pluggy>=1", "numpy")) == ()
+    assert packages.unmet(("pluggy>=1", "numpy")) == ()
 
 
 def test_a_missing_package_or_version_is_named_with_the_installed_version() -> None:
-    assert installation.unmet(("pluggy<1", "no-such-package>=2")) == (
+    assert packages.unmet(("pluggy<1", "no-such-package>=2")) == (
         f"pluggy<1 (installed: {metadata.version('pluggy')})",
         "no-such-package>=2 (not installed)",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.storage.isaacsim import VARIABLE, isaacsim_terms
+from rlnb.machine.packages import ACCEPT_EULA, isaacsim_terms
 
 
 @pytest.fixture
@@ -17,21 +17,21 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "isaacsim" / "__init__.py").write_text("raise EOFError('Do you accept the EULA? (Yes/No): ')")
     monkeypatch.delitem(sys.modules, "isaacsim", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ACCEPT_EULA, raising=False)
     return tmp_path / "isaacsim" / "kit"
 
 
 def test_terms_that_were_not_accepted_are_named_with_the_variable_and_nothing_is_accepted(kit: Path) -> None:
     text = isaacsim_terms()
     assert text.startswith("The terms of Isaac Sim are not accepted. Read them at https://docs.omniverse.nvidia.com/")
-    assert text.endswith(f"If you accept them, set {VARIABLE}=YES.")
+    assert text.endswith(f"If you accept them, set {ACCEPT_EULA}=YES.")
     assert not (kit / "EULA_ACCEPTED").exists()
     assert isaacsim_terms() == text
 
 
 @pytest.mark.parametrize(("value", "accepted"), [("YES", True), ("y", True), ("1", True), ("no", False), ("", False)])
 def test_the_variable_counts_as_in_kit(kit: Path, value: str, accepted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, value)
+    monkeypatch.setenv(ACCEPT_EULA, value)
     assert (isaacsim_terms() == "") is accepted
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.storage import kept
-from rlnb.storage.kept import SETTLED_S, Kept, is_settled, stamp_of, stamps_of
+from rlnb.storage import cache
+from rlnb.storage.cache import SETTLED_S, Kept, is_settled, stamp_of, stamps_of
 
 
 def test_a_stamp_changes_with_the_content_the_file_and_the_names_in_a_folder(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_value_is_kept_for_one_state() -> None:
 
 
 def test_the_oldest_of_too_many_values_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST", 2)
+    monkeypatch.setattr(cache, "MOST", 2)
     values: Kept[int] = Kept()
     for number in range(3):
         values.put(number, None, number)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.storage import owner
-from rlnb.storage.owner import another_owner, others, printable, renamers
+from rlnb.storage import access
+from rlnb.storage.access import another_owner, others, printable, renamers
 
 OTHER_UID = 65_534
 
@@ -55,7 +55,7 @@ def test_where_all_files_have_the_same_mode_it_says_nothing(tmp_path: Path, monk
             os.fchmod(file.fileno(), 0o777)
             return os.fstat(file.fileno())
 
-    monkeypatch.setattr(owner, "made_anew", mounted)
+    monkeypatch.setattr(access, "made_anew", mounted)
     assert (renamers(tmp_path), others(tmp_path / "file")) == ("", "")
 
 

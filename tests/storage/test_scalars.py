@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlnb.storage.scalars import builtin, whole
+from rlnb.storage.files import builtin, whole
 
 
 @pytest.mark.parametrize(

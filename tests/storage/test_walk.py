@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.storage import walk
-from rlnb.storage.walk import files_below, is_small
+from rlnb.storage import entries
+from rlnb.storage.entries import files_below, is_small
 
 
 def test_files_come_from_near_to_far_and_links_to_folders_are_not_followed(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_too_many_folders_or_files_are_left_unread_with_a_warning(
         (tmp_path / f"{number}" / "file").touch()
     assert len(list(files_below(tmp_path))) == 6
     assert is_small(tmp_path)
-    monkeypatch.setattr(walk, limit, 3)
+    monkeypatch.setattr(entries, limit, 3)
     assert not is_small(tmp_path)
     assert len(list(files_below(tmp_path))) < 6
     assert f"{tmp_path} has more than" in caplog.text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.curves.png import drawable, png
+from rlnb.display.figures import drawable, png
 from rlnb.display.pictures import red_green_blue
 from rlnb.studies.coordinates import colour, importance_bars, parallel_coordinates
 

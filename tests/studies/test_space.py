@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.studies import space
 from rlnb.studies.space import Trainings
 

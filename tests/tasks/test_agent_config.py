@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Manifest, Task
 from rlnb.tasks.agent_config import (
     AgentChoice,

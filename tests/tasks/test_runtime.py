@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from rlnb.errors import CheckError
+from rlnb.machine.packages import install_line
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.storage.installation import install_line
 from rlnb.tasks import runtime
 from rlnb.tasks.card import Selectors, TaskCard
 from rlnb.tasks.overrides import check_task

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks.yaml_file import load
+from rlnb.storage.yaml_file import load
 
 LEVELS = "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(22))
 ODD = {

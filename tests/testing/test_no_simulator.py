@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.curves import figure
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager, registry
 from rlnb.reports import sections
 from rlnb.testing import NoSimulatorConformance

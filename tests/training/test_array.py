@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Json
 from rlnb.training.array import array_problems, train_array
 from rlnb.training.create import create_array

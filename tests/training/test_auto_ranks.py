@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import options, plugins
+from rlnb import options
+from rlnb.hooks import plugins
 from rlnb.machine.cores import Cores
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files

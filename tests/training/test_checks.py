@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import options, plugins
-from rlnb.storage.installation import install_line
+from rlnb import options
+from rlnb.hooks import plugins
+from rlnb.machine.packages import install_line
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks, lookup
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
-from rlnb.registration.library import Library
+from rlnb.contracts.libraries import Library
+from rlnb.hooks import plugins
 from rlnb.simulation.agent import agent_of
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.tasks import overrides

@@ -11,8 +11,8 @@ from rlnb import options
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
+from rlnb.storage.files import source_hash
 from rlnb.storage.serial import from_json
-from rlnb.storage.source_hash import sha256
 from rlnb.training.create import create_run
 
 
@@ -45,7 +45,7 @@ def test_a_source_that_was_edited_since_it_was_hashed_makes_no_run(root: Path) -
     module = root / "mine.py"
     root.mkdir()
     module.write_text("TASK = 2\n")
-    task = rlnb.Task(id="Echo", source=str(module), source_sha256=sha256(b"TASK = 1\n"))
+    task = rlnb.Task(id="Echo", source=str(module), source_sha256=source_hash(b"TASK = 1\n"))
     manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo")
     with pytest.raises(rlnb.RlnbError, match="The source of Echo was edited while the run was made"):
         create_run(options.folders, manifest, rlnb.LocalLauncher(), warm=False)
@@ -57,7 +57,7 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
     (module.parent / "meshes").mkdir(parents=True)
     module.write_text("TASK = 1\n")
     (module.parent / "meshes" / "cube.obj").write_text("v 0 0 0")
-    task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": sha256(b"v 0 0 0")})
+    task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": source_hash(b"v 0 0 0")})
     manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo", max_iterations=1)
     run = create_run(options.folders, manifest, rlnb.LocalLauncher(), {"trust": True}, warm=False)
     folder = RunDir(run.path)

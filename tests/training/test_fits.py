@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
-from rlnb.registration.space import Space
+from rlnb.contracts.libraries import Space
+from rlnb.hooks import plugins
 from rlnb.spec import Json, Manifest, Resources, Task
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training.fits import problems_of_fit

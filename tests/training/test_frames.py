@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training.frames import check_frames
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import options, plugins
+from rlnb import options
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.records import owner
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
-from rlnb.storage import files, walk
+from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import lookup
@@ -289,7 +290,7 @@ def test_an_unsuitable_folder_is_a_problem(
         assert text.strip() == "The input 'base' is a folder, and not a run. Use \"path/of/folder\"."
     (text,) = texts(plan_of("clones", inputs={"demos": tmp_path}))
     assert text.startswith(f"The input 'demos', {str(tmp_path)!r}, is neither a file nor a run.")
-    monkeypatch.setattr(walk, "MOST_FILES", 0)
+    monkeypatch.setattr(entries, "MOST_FILES", 0)
     (text,) = texts(plan_of("tunes", inputs={"base": tmp_path}))
     assert "files, which are too many for a copy. Use a smaller folder." in text
 

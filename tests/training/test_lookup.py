@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.tasks import messages
 from rlnb.tasks.card import AgentCard, TaskCard

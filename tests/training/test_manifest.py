@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.training.manifest import origin_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.training import no_simulator
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.storage import files
 from rlnb.tasks.card import TaskCard
 from rlnb.training import lookup

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.asked import asked
 from rlnb.records.repetition import differences
 from rlnb.tasks.agent_config import AgentChoice

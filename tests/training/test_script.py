@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.training import script
 from rlnb.version import __version__

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from rlnb.machine import threads
-from rlnb.machine.schedstat import Spent
+from rlnb.machine.threads import Spent
 from rlnb.worker.openmp import waited_share
 
 PROGRAM = """

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from rlnb.doctor.interpreter import Worker
-from rlnb.nvidia import cuda
+from rlnb.machine import cuda
 from rlnb.worker import probe
 from rlnb.worker.probe import Facts
 
 
 def facts_of(*argv: str, **env: str) -> dict[str, Any]:
-    """Run a probe as the doctor does, with the text of rlnb/nvidia/cuda.py as its argument."""
+    """Run a probe as the doctor does, with the text of rlnb/machine/cuda.py as its argument."""
     text = Path(cuda.__file__).read_text(encoding="utf-8")
     done = subprocess.run([sys.executable, *argv, text], capture_output=True, text=True, check=True, env=env or None)
     return cuda.read(done.stdout)

@@ -12,7 +12,7 @@ import pytest
 from rlnb_dask.queues import checks
 
 import rlnb
-from rlnb.hooks.calls import require
+from rlnb.hooks.registry import require
 
 
 def manifest() -> rlnb.Manifest:

@@ -11,7 +11,7 @@ import pytest
 from rlnb_dask.docker import job_gpus
 
 import rlnb
-from rlnb.hooks.calls import require
+from rlnb.hooks.registry import require
 
 LISTING = "0, GPU-aa\n1, GPU-bb\n2, GPU-cc\n"
 

@@ -8,7 +8,7 @@ import sys
 from rlnb_dask.plugin import LAUNCHERS
 from rlnb_dask.queues.registry import QUEUES
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 
 def test_rlnb_finds_every_queue_and_the_users_own_cluster() -> None:

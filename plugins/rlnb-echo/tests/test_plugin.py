@@ -6,7 +6,7 @@ import re
 from rlnb_echo import backend, plugin
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 
 def test_rlnb_lists_the_library_and_its_task() -> None:

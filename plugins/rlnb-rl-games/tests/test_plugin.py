@@ -8,7 +8,7 @@ import pytest
 from rlnb_rl_games.plugin import RL_GAMES, SAC
 
 import rlnb
-from rlnb.plugins import agent_config
+from rlnb.hooks.plugins import agent_config
 
 
 def value(config: dict[str, Any], path: str) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from rlnb import RlnbError, plugins
-from rlnb.plugins import agent_config
+from rlnb import RlnbError
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("rl_games") is None, reason="RL-Games is not installed here")
 

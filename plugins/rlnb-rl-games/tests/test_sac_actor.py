@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
-from rlnb.plugins import agent_config
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("rl_games") is None, reason="RL-Games is not installed here")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 HORIZON, SIZE, SEQUENCE = (f"params.config.{name}" for name in ("horizon_length", "minibatch_size", "seq_length"))
 CENTRAL = "params.config.central_value_config.minibatch_size"

@@ -6,7 +6,7 @@ import re
 import pytest
 from rlnb_rsl_rl.plugin import RSL_RL
 
-from rlnb.plugins import agent_config
+from rlnb.hooks.plugins import agent_config
 
 
 def test_the_name_of_a_checkpoint_has_its_iteration() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 STEPS, MINIBATCHES = "num_steps_per_env", "algorithm.num_mini_batches"
 USUAL: dict[str, Any] = {STEPS: 24, MINIBATCHES: 4, "algorithm.num_learning_epochs": 5, "actor.class_name": "MLPModel"}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from rlnb_rsl_rl import agent
 
-from rlnb import Space, plugins
+from rlnb import Space
+from rlnb.hooks import plugins
 from rlnb.tasks import config
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))

@@ -4,7 +4,7 @@ import re
 
 from rlnb_sb3.plugin import SB3
 
-from rlnb.plugins import agent_config
+from rlnb.hooks.plugins import agent_config
 
 
 def test_the_default_agent_has_all_keys_rlnb_sets() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 USUAL: dict[str, Any] = {"n_steps": 16, "n_minibatches": 4, "n_epochs": 5}
 RAW = {"normalize_advantage": False}

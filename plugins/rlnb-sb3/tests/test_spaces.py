@@ -9,7 +9,8 @@ from gymnasium import spaces
 from rlnb_sb3 import fitted
 from rlnb_sb3.pictures import Pictures, with_extractor
 
-from rlnb import Space, plugins
+from rlnb import Space
+from rlnb.hooks import plugins
 from rlnb.tasks import config
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))

@@ -19,8 +19,8 @@ from rlnb_skrl.jax_record import JaxRecorder
 from skrl.envs.wrappers.jax.base import Wrapper
 from skrl.utils.runner.jax import Runner
 
-from rlnb import plugins
-from rlnb.plugins import agent_config
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 
 NUM_ENVS, ITERATIONS = 4, 2
 

@@ -20,8 +20,9 @@ from rlnb_skrl.plugin import BUFFER
 from skrl.envs.wrappers.torch.base import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from rlnb import RlnbError, plugins
-from rlnb.plugins import agent_config
+from rlnb import RlnbError
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 
 HORIZON, NUM_ENVS, LIMIT = 8, 4, 6
 ALGORITHMS = ("SAC", "TD3", "DDPG")

@@ -9,8 +9,8 @@ import pytest
 from rlnb_skrl import plugin
 
 import rlnb
-from rlnb import plugins
-from rlnb.plugins import agent_config
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")

@@ -16,8 +16,8 @@ from rlnb_skrl.record import Recorder
 from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper
 from skrl.utils.runner.torch import Runner
 
-from rlnb import plugins
-from rlnb.plugins import agent_config
+from rlnb.hooks import plugins
+from rlnb.hooks.plugins import agent_config
 
 HORIZON = 16
 NUM_ENVS = 4

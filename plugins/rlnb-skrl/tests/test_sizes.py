@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 ROLLOUTS, MINIBATCHES, BATCH = "agent.rollouts", "agent.mini_batches", "agent.batch_size"
 PPO: dict[str, Any] = {ROLLOUTS: 16, MINIBATCHES: 8, "agent.learning_epochs": 5, "memory.memory_size": -1}

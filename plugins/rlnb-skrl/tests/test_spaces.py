@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from rlnb_skrl import fitted
 
-from rlnb import Space, plugins
+from rlnb import Space
+from rlnb.hooks import plugins
 from rlnb.tasks import config
 
 VECTOR, FIRST, LAST = (Space(kind="box", shape=shape) for shape in ((4,), (3, 64, 64), (64, 64, 3)))

@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.contracts.plugin_types import AssetPack
 from rlnb.errors import RlnbError
-from rlnb.registration.plugin_types import AssetPack
+from rlnb.hooks import plugins
+from rlnb.machine.packages import install_line
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.storage.entries import copy
-from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json, to_json
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import unknown
-from rlnb.registration.library import Library
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import SUFFIX, libraries_of
 from rlnb.tasks.card import FIRST_LIBRARY, GENERIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rlnb.errors import RlnbError
-from rlnb.nvidia.cuda import has_driver
+from rlnb.machine.cuda import has_driver
 
 ANY_DEVICE = "any"
 """A GPU if torch can use one, else the CPU, for cards, rehearsals and mirrors, which have no device argument."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlnb.hooks.calls import require
-from rlnb.registration.library import Library
+from rlnb.contracts.libraries import Library
+from rlnb.hooks.registry import require
 from rlnb.spec import EnvMode, Manifest, Task
 from rlnb.tasks import config
 from rlnb.tasks.agent_config import AgentChoice

@@ -11,8 +11,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from rlnb.storage.files import stamp
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash, stamp
 from rlnb.tasks.place import is_library
 from rlnb.worker.isaac import release
 from rlnb.worker.isaac.module import FromText
@@ -64,7 +63,7 @@ class ImportWatch:
         if is_own and not isinstance(spec.loader, FromText) and name.partition(".")[0] not in release.PACKAGES:
             with contextlib.suppress(OSError):  # a module in a zip archive
                 file = os.path.abspath(str(spec.origin))
-                self.imported[file] = Imported(stamp=stamp(file), sha256=sha256(Path(file).read_bytes()))
+                self.imported[file] = Imported(stamp=stamp(file), sha256=source_hash(Path(file).read_bytes()))
 
 
 _watch = ImportWatch()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import FreshProcessError, RlnbError
-from rlnb.storage.isaacsim import isaacsim_folder, isaacsim_terms
+from rlnb.machine.packages import isaacsim_folder, isaacsim_terms
 
 if TYPE_CHECKING:
     from isaaclab.app import Scan

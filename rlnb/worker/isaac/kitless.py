@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rlnb.storage.isaacsim import isaacsim_folder
+from rlnb.machine.packages import isaacsim_folder
 from rlnb.worker.isaac.renderer import own_cameras, renderer_for
 
 STOCK = "isaaclab_"

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Literal
 
-from rlnb.storage.source_hash import body_of
+from rlnb.storage.files import source_body
 
 
 def import_file(path: Path, local: Iterable[str]) -> ModuleType:
@@ -28,7 +28,7 @@ def import_file(path: Path, local: Iterable[str]) -> ModuleType:
     """
     local_files = sorted(name for name in local if (path.parent / name).is_file())
     contents = {file: file.read_bytes() for file in (path, *(path.parent / name for name in local_files))}
-    digest = hashlib.sha256(b"".join(map(body_of, contents.values()))).hexdigest()[:12]
+    digest = hashlib.sha256(b"".join(map(source_body, contents.values()))).hexdigest()[:12]
     name = f"rlnb_task_{path.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]

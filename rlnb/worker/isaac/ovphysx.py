@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from rlnb.errors import RlnbError
-from rlnb.storage.installation import install_line
+from rlnb.machine.packages import install_line
 
 EXTRA = "rlnb[physx]"
 """The requirement of rlnb that installs OvPhysX."""

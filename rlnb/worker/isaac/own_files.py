@@ -11,8 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rlnb.storage.files import stamp
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash, stamp
 from rlnb.tasks.place import is_library
 from rlnb.worker.isaac import import_watch, release
 from rlnb.worker.isaac.module import FromText
@@ -46,7 +45,7 @@ def hashes(cfg: Any, imports: Iterable[str]) -> dict[str, str]:
             digests[name] = noted.sha256
             continue
         with contextlib.suppress(OSError):  # deleted since its import
-            digests[name] = sha256(Path(file).read_bytes())
+            digests[name] = source_hash(Path(file).read_bytes())
     return digests
 
 

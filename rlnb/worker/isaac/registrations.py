@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from rlnb import plugins
 from rlnb.errors import RlnbError, did_you_mean
+from rlnb.hooks import plugins
 from rlnb.worker.isaac import working_folder
 
 CONFIG = "env_cfg_entry_point"

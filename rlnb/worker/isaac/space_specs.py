@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from rlnb.registration.space import Space, Spaces
+from rlnb.contracts.libraries import Space, Spaces
 from rlnb.spec import DEPTH
 from rlnb.worker.isaac.renderer import own_cameras
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from rlnb.launch.command import BY_RLNB, SAFE_PATH
-from rlnb.storage import sharing
+from rlnb.storage import access
 
 _refused: dict[Path, str] = {}
 """Working folders that are not searched, with who else can put modules there."""
@@ -30,7 +30,7 @@ def search() -> None:
         folder = Path.cwd()
     except OSError:  # deleted
         return
-    if who := sharing.adders_to(folder):
+    if who := access.adders_to(folder):
         _refused[folder] = who
     elif str(folder) not in sys.path:
         sys.path.append(str(folder))

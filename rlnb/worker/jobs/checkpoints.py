@@ -15,7 +15,7 @@ from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
 from rlnb.records.layout import JobDir
 from rlnb.records.saves import Save, append
 from rlnb.storage import entries, files
-from rlnb.storage.walk import files_below, walk
+from rlnb.storage.entries import files_below, walk
 
 if TYPE_CHECKING:
     import torch

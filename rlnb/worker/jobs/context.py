@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlnb import plugins
 from rlnb.contracts.libraries import Policy
 from rlnb.errors import RlnbError, TrainingStopped
-from rlnb.hooks.calls import observe
+from rlnb.hooks import plugins
+from rlnb.hooks.registry import observe
 from rlnb.machine import cores, threads
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions

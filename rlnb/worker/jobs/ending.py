@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from rlnb.hooks.calls import observe
+from rlnb.hooks.registry import observe
 from rlnb.records.find import open_record
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Result

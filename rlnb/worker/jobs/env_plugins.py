@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from rlnb.hooks.calls import versions_of
+from rlnb.hooks.registry import versions_of
 from rlnb.records.record import RunRecord
 from rlnb.records.trained import edited_copies
 from rlnb.worker.jobs.context import OpenJob

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
-from rlnb.registration.library import Library
+from rlnb.hooks import plugins
 from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac import task_log

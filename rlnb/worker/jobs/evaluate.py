@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Policy
 from rlnb.errors import NotFiniteError, RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Exporting, Naming, Policy
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.export import ExportFile, ExportOptions, values_of
 from rlnb.records.options import options_of
 from rlnb.spec import Result

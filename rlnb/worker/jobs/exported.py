@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFiniteError
 from rlnb.records import weights
 from rlnb.storage import entries, files
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 from rlnb.worker.acting import actions
 from rlnb.worker.flight.guard import Guard
 from rlnb.worker.flight.parts import leaves

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
 from rlnb.contracts.libraries import Backend, Policy
 from rlnb.errors import RlnbError, unknown
+from rlnb.hooks import plugins
 from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files

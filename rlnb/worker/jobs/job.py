@@ -36,8 +36,8 @@ def do(kind: str, job_dir: Path) -> None:
     Raises:
         NotFoundError: ``kind`` is not a kind of job.
     """
-    from rlnb import plugins
     from rlnb.errors import unknown
+    from rlnb.hooks import plugins
 
     if kind not in JOB_FUNCTIONS:
         raise unknown("kind of job", kind, JOB_FUNCTIONS, has="Kinds")
@@ -101,7 +101,7 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
 
 def _stopped(job_dir: Path) -> Result:
     """Return the result that the agent requested, with the newest checkpoint."""
-    from rlnb import plugins
+    from rlnb.hooks import plugins
     from rlnb.records.checkpoint_files import newest_of
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result

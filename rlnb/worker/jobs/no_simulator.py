@@ -13,15 +13,14 @@ from typing import Any, NoReturn, cast
 
 from packaging.requirements import Requirement
 
-from rlnb import plugins
-from rlnb.contracts.libraries import Evaluating
+from rlnb.contracts.libraries import Evaluating, Library
 from rlnb.errors import RlnbError
-from rlnb.nvidia.cuda import has_driver
+from rlnb.hooks import plugins
+from rlnb.machine.cuda import has_driver
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
-from rlnb.registration.library import Library
 from rlnb.spec import METRICS, EvaluationResult, Manifest
-from rlnb.storage.fields import wrong_fields
-from rlnb.storage.scalars import builtin
+from rlnb.storage.files import builtin
+from rlnb.storage.serial import wrong_fields
 from rlnb.tasks import config
 from rlnb.worker.isaac.device import torch_device
 

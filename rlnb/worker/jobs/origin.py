@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rlnb import plugins
+from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions
-from rlnb.registration.library import Library
 
 
 class Origin:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlnb.registration.library import STEM, Library
+from rlnb.contracts.libraries import STEM, Library
 from rlnb.storage import entries
-from rlnb.storage.walk import files_below
+from rlnb.storage.entries import files_below
 from rlnb.worker.jobs.checkpoints import saves_recorded
 
 RESTORED, LOST = "restored", "NOT restored"

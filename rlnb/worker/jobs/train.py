@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
-from rlnb.contracts.libraries import Backend, Evaluating
+from rlnb.contracts.libraries import Backend, Evaluating, Library, Role
 from rlnb.errors import CheckError
-from rlnb.hooks.calls import versions_of
+from rlnb.hooks import plugins
+from rlnb.hooks.registry import versions_of
 from rlnb.records.checkpoint_files import companions_of, newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
-from rlnb.registration.library import Library
-from rlnb.registration.roles import Role
 from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json

@@ -8,9 +8,9 @@ import io
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rlnb import plugins
+from rlnb.hooks import plugins
+from rlnb.machine.packages import unmet
 from rlnb.spec import Task
-from rlnb.storage.installation import unmet
 from rlnb.tasks import config
 from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import (

@@ -8,8 +8,8 @@ import sys
 import traceback
 from typing import Any
 
-from rlnb import plugins
 from rlnb.errors import FreshProcessError, RlnbError
+from rlnb.hooks import plugins
 from rlnb.launch.slots import holders
 from rlnb.spec import Task
 from rlnb.tasks import requests

@@ -9,8 +9,8 @@ from pathlib import Path
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Result
 from rlnb.storage import files
+from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json
-from rlnb.storage.walk import files_below
 from rlnb.tasks.requests import JobFiles, RunJobThere
 from rlnb.worker.jobs.job import do
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import AssetPack, RlnbError, plugins
+from rlnb import AssetPack, RlnbError
+from rlnb.hooks import plugins
 from rlnb.worker.assets import packs
 
 ENTRY = {"sha256": "0" * 64, "licence": "MIT", "source": "made elsewhere"}

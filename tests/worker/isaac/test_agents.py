@@ -10,8 +10,8 @@ import gymnasium
 import pytest
 
 import rlnb
-from rlnb import plugins
-from rlnb.registration.space import Space
+from rlnb.contracts.libraries import Space
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.worker.isaac import agents
 from rlnb.worker.isaac.isaaclab import Registered

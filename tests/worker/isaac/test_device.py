@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb import RlnbError
-from rlnb.nvidia import cuda
+from rlnb.machine import cuda
 from rlnb.worker.isaac.device import torch_device
 
 torch = pytest.importorskip("torch")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.errors import RlnbError
+from rlnb.hooks import plugins
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import agents, determinism, env, env_config, isaaclab
 from rlnb.worker.isaac.env import configured, environment

@@ -18,7 +18,7 @@ from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import differences
 from rlnb.simulation import simulator
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -81,8 +81,8 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     assert run.manifest.task.imports == ("puck_project.tasks",)
     assert resolved(RunDir(run.path))["env.episode_length_s"] == 2.0
     assert run.started is not None
-    assert run.started.sources["puck_project.tasks"] == sha256(package.read_bytes())
-    assert run.config["source.puck_project.tasks"] == sha256(package.read_bytes())[:7]
+    assert run.started.sources["puck_project.tasks"] == source_hash(package.read_bytes())
+    assert run.config["source.puck_project.tasks"] == source_hash(package.read_bytes())[:7]
     package.write_text(TASKS.format(length_s=3.0))
     assert rlnb.task_card(task).fields["episode_length_s"].value == 3.0
     assert rlnb.simulator().pid != pid
@@ -159,7 +159,10 @@ def test_an_edit_of_a_package_that_a_cell_imports_is_a_difference(package: Path)
     task = rlnb.define("Puck-Cell", CELL)
     first = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu", warm=False).wait(300)
     assert first.started is not None
-    assert first.started.sources == {"puck_project": sha256(b""), "puck_project.terms": sha256(b"LENGTH_S = 1.0\n")}
+    assert first.started.sources == {
+        "puck_project": source_hash(b""),
+        "puck_project.terms": source_hash(b"LENGTH_S = 1.0\n"),
+    }
     terms.write_text("LENGTH_S = 1.0  # the same number, so the configs are equal\n")
     again = first.rerun().wait(300)
     assert "source.puck_project.terms" in rlnb.Runs([first, again]).diff().index

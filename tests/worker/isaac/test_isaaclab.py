@@ -18,7 +18,7 @@ import rlnb
 from rlnb.metrics.events import EventReader
 from rlnb.records.repetition import differences
 from rlnb.reports import sections
-from rlnb.storage.source_hash import sha256
+from rlnb.storage.files import source_hash
 from rlnb.tasks import cell
 
 pytestmark = [
@@ -325,7 +325,7 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
     cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
     long = {"num_steps_per_env": 80}  # an episode has 60 steps
     run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu", agent=long).wait(timeout_s=300)
-    assert run.manifest.task.source_sha256 == sha256((run.path / "source" / "upright.py").read_bytes())
+    assert run.manifest.task.source_sha256 == source_hash((run.path / "source" / "upright.py").read_bytes())
     assert run.metrics["Own/step"].values == [pytest.approx(40.5), pytest.approx(120.5)], "means of an iteration"
     assert run.metrics["Own/sides"].values == [0.5, 0.5]
     assert run.logs(10_000).count('extras["log"]["Own/surface"] is ') == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.registration.space import Space
+from rlnb.contracts.libraries import Space
 from rlnb.worker.isaac import space_specs
 
 pytestmark = [

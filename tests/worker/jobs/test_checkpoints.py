@@ -13,7 +13,7 @@ import rlnb
 import rlnb.backend
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.saves import saves_of
-from rlnb.storage.walk import MOST_FOLDERS
+from rlnb.storage.entries import MOST_FOLDERS
 from rlnb.worker.jobs.checkpoints import saves_recorded
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.storage import files

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.worker.acting import joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered

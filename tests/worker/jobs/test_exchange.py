@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.worker.jobs.context import Context

@@ -9,9 +9,9 @@ from typing import get_args
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.backend import TrainContext
 from rlnb.errors import FreshProcessError
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
 from rlnb.spec import JobKind, Resources

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.backend import EvaluationResult
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.spec import METRICS

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
 from rlnb.worker.jobs import retention as module

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins
 from rlnb.backend import TrainContext
+from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions

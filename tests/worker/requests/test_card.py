@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import plugins
-from rlnb.registration.plugin_types import AssetPack
+from rlnb.contracts.plugin_types import AssetPack
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.tasks.card import AgentCard, Asset, AssetRoot, ConfigField, Selectors
 from rlnb.worker.isaac.isaaclab import Registered

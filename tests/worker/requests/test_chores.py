@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.launch.slots import queue_folder
 from rlnb.spec import Task
 from rlnb.tasks import requests

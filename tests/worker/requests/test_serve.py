@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.tasks import requests
 from rlnb.tasks.card import AssetRoot

@@ -13,7 +13,7 @@ import pytest
 from rlnb_dask.queues import checks
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 from rlnb_dask.queues import queries
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 SITE = {
     "job-script-prologue": ["module load site"],

@@ -10,7 +10,7 @@ import pytest
 from rlnb_dask.queues.registry import QUEUES
 
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)

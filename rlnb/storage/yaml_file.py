@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 from rlnb.storage import files
 
 if TYPE_CHECKING:
@@ -95,3 +96,20 @@ def _check(path: Path, events: Iterator[Event]) -> None:
             raise RlnbError(f"{path} stands for more than {MOST_VALUES:,} values. Use a smaller file.")
         if len(parents) > DEEPEST:
             raise RlnbError(f"{path} is nested deeper than {DEEPEST} levels. Use a flatter file.")
+
+
+def read_agent(path: Path) -> dict[str, Json]:
+    """Return the agent config in a YAML file, nested as in the file.
+
+    Raises:
+        RlnbError: The file cannot be read, or does not hold a mapping.
+    """
+    try:
+        values = load(path, "safe")
+    except OSError as exc:
+        raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
+    except RlnbError as exc:
+        raise RlnbError(f"The agent config {exc}") from exc
+    if not isinstance(values, dict):
+        raise RlnbError(f"The agent config {path} holds a {type(values).__name__}, not a mapping of names to values.")
+    return values

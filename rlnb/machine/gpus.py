@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
-from rlnb.nvidia import cuda
+from rlnb.machine import cuda
 
 LISTING = "/proc/driver/nvidia/gpus"
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
@@ -27,7 +27,7 @@ EXECUTE = "import sys; sys.path[:] = filter(None, sys.path); exec(sys.argv.pop(1
 
 
 class Facts(TypedDict):
-    """The child's answer: that of :class:`rlnb.nvidia.cuda.Driver`, and the CUDA version of the child's torch."""
+    """The child's answer: that of :class:`rlnb.machine.cuda.Driver`, and the CUDA version of the child's torch."""
 
     cuda: str
     gpus: list[tuple[str, str]]

@@ -12,16 +12,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rlnb.contracts.libraries import Library, Role, Space, Spaces
+from rlnb.contracts.plugin_types import AssetPack, LauncherType
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
 from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of, reason_of
 from rlnb.hooks.registry import registered
-from rlnb.registration.library import Library
-from rlnb.registration.plugin_types import AssetPack, LauncherType
-from rlnb.registration.roles import Role
-from rlnb.registration.space import Space, Spaces
 from rlnb.spec import METRICS, Json, Manifest, Task
-from rlnb.storage.fields import wrong_fields
-from rlnb.tasks.agent_config import read_agent
+from rlnb.storage.serial import wrong_fields
+from rlnb.storage.yaml_file import read_agent
 
 if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher

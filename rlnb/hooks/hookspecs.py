@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rlnb import Run
+    from rlnb.contracts.libraries import Library
+    from rlnb.contracts.plugin_types import AssetPack, LauncherType, Panel
     from rlnb.errors import Problem
-    from rlnb.registration.library import Library
-    from rlnb.registration.plugin_types import AssetPack, LauncherType, Panel
     from rlnb.spec import Command, Manifest, Result, Task
 
 hookspec = pluggy.HookspecMarker("rlnb")

@@ -6,8 +6,11 @@ unless rlnb was installed from one.
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import shlex
+import shutil
 import sys
 import urllib.parse
 import urllib.request
@@ -16,8 +19,6 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
-
-from rlnb.storage.isaacsim import isaacsim_folder
 
 PIP = "pip>=26.1"
 """Versions of pip that accept extras of a package whose constraint is a file. Older ones stop with an error."""
@@ -116,3 +117,56 @@ def _folder(requirement: str) -> str:
         return f".{bracket}{extras}"
     parent = "extensions" if name == EXTENSION else "plugins"
     return f"{parent}/{requirement}"
+
+
+# -- isaacsim --------------------------------------------------------------------------------------------------------
+# ``import isaacsim`` asks on stdin. A job has no stdin, and a living simulator receives its requests there.
+
+
+ACCEPT_EULA = "OMNI_KIT_ACCEPT_EULA"
+_TERMS_URL = "https://docs.omniverse.nvidia.com/platform/latest/common/NVIDIA_Omniverse_License_Agreement.html"
+_ACCEPTED = ("y", "yes", "1")
+
+
+def isaacsim_folder() -> Path | None:
+    """Return the folder of the package ``isaacsim`` in this interpreter; None without Isaac Sim."""
+    package = importlib.util.find_spec("isaacsim")
+    return Path(package.origin).resolve().parent if package is not None and package.origin is not None else None
+
+
+def isaacsim_terms() -> str:
+    """Return why Isaac Sim cannot start in this interpreter, with the fix; empty if its terms were accepted.
+
+    Also empty without Isaac Sim, and for its binary distribution, which does not ask. The rule is that of
+    ``isaacsim/kit/kit_app.py`` in the wheels of Isaac Sim 6.2: the variable, or an earlier answer in a file.
+    """
+    folder = isaacsim_folder()
+    if folder is None or not (folder / "kit" / "extscore").is_dir():
+        return ""
+    if os.environ.get(ACCEPT_EULA, "").lower() in _ACCEPTED or _answer(folder / "kit"):
+        return ""
+    return (
+        f"The terms of Isaac Sim are not accepted. Read them at {_TERMS_URL}. "
+        f"If you accept them, set {ACCEPT_EULA}=YES."
+    )
+
+
+def _answer(kit: Path) -> bool:
+    """Return whether the question was answered with yes before, as Kit has recorded it in its folder."""
+    try:
+        first = (kit / "EULA_ACCEPTED").read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+    except OSError:
+        return False
+    return first.strip().lower() in _ACCEPTED
+
+
+# -- browser ---------------------------------------------------------------------------------------------------------
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+"""Names of the Chromium and Chrome commands in Linux distributions."""
+
+
+def find_browser() -> str | None:
+    """Return the path of the first browser on PATH; None without one."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
