@@ -32,9 +32,9 @@ for seed in range(3):
 SCRIPT = f"""
 import json
 import rlnb
-from rlnb.curves import live, messages
+from rlnb.curves import live, stream
 from rlnb.storage.serial import to_json
-layout = messages.layout(list(rlnb.runs()), {METRICS!r}, "frames", None)
+layout = stream.layout(list(rlnb.runs()), {METRICS!r}, "frames", None)
 print(json.dumps({{"layout": to_json(layout), "script": str(live._widget()._esm)}}))
 """
 PAGE = """async ({script, layout, curves, points, updates}) => {

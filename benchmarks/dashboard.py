@@ -24,7 +24,7 @@ from events import write
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.curves.memory import give_back
+from rlnb.curves.live import give_memory_back
 from rlnb.curves.stream import Stream, packed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
@@ -165,7 +165,7 @@ def weight_and_memory() -> None:
     gc.collect()
     after = process.memory_info().rss
     del stream, runs, run  # a dashboard releases these when its last page closes
-    give_back()
+    give_memory_back()
     disposed = process.memory_info().rss
     whole = [size for size in updates if size > 0]
     theirs = figure_widget(POINTS // len(METRICS))

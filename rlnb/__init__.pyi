@@ -9,7 +9,7 @@ from .accounting.goodput import Goodput as Goodput
 from .accounting.goodput import goodput as goodput
 from .cameras.budget import CameraBudget as CameraBudget
 from .cameras.budget import camera_budget as camera_budget
-from .cameras.inspector import Finding as Finding
+from .cameras.frames import Finding as Finding
 from .cameras.preview import Preview as Preview
 from .cameras.preview import preview as preview
 from .cameras.viewer import Viewer as Viewer

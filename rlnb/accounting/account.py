@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import math
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from rlnb.accounting.causes import Cause, cause_of
-from rlnb.accounting.iterations import Iterations
-from rlnb.accounting.parts import Parts
 from rlnb.errors import RlnbError
-from rlnb.metrics.series import Span
+from rlnb.metrics.events import EventReader
+from rlnb.metrics.series import Span, ends_of
+from rlnb.node.peers import HANGS
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.restarts import never_trained
 from rlnb.records.saves import Save, saves_of
-from rlnb.spec import ENDED, Manifest, State
+from rlnb.spec import ENDED, SYSTEM, Manifest, Result, State
 from rlnb.storage import entries, files
 from rlnb.storage.clock import moment_s
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rlnb.records.record import RunRecord
 
 HOUR_S = 3600.0
 
@@ -355,3 +363,183 @@ def _frames(timelines: Sequence[_Timeline]) -> float:
         if line.job.started is not None
     ]
     return float(sum(counts)) if counts else math.nan
+
+
+# -- iterations ------------------------------------------------------------------------------------------------------
+
+
+_ROUNDING = 1e-6
+"""Largest error of an iteration that was computed from steps."""
+
+
+class Iterations:
+    """The iterations of each training of a run. The event files are read on first use, since most runs need none.
+
+    A job's points are those logged from its first iteration to that of the next job. Unlike a curve, they include the
+    iterations that the next job trained again.
+    """
+
+    def __init__(self, record: RunRecord) -> None:
+        self._record = record
+
+    def finished(self, span: Span, by_s: float = math.inf) -> int:
+        """Return the number of iterations of the run that were finished in a job; 0 if it has logged none.
+
+        Args:
+            span: The job.
+            by_s: Time up to which iterations count, in seconds since the epoch.
+        """
+        numbers, times = self._of(span)
+        numbers = numbers[times <= by_s]
+        return int(numbers.max() + _ROUNDING) + 1 if len(numbers) else 0
+
+    def time_s(self, span: Span, iteration: int) -> float | None:
+        """Return the time at which a job finished an iteration, in seconds since the epoch; None if it never did."""
+        numbers, times = self._of(span)
+        later = numbers >= iteration - _ROUNDING
+        return float(times[later][0]) if later.any() else None
+
+    def last_s(self, span: Span) -> float:
+        """Return the time of the last scalar of a job, in seconds since the epoch; that of its start if it has none."""
+        _, times = self._of(span)
+        return float(times[-1]) if len(times) else span.start_time
+
+    def first_s(self, after_s: float) -> float | None:
+        """Return the time of the first scalar that was logged after another time; None if there is none.
+
+        The training of a script begins with it, since a script does not report its start.
+        """
+        _, times = self._points
+        later = times[times >= after_s]
+        return float(later[0]) if len(later) else None
+
+    def _of(self, span: Span) -> tuple[np.ndarray, np.ndarray]:
+        """Return the iterations of a job, from 0, and the times at which they were logged, each of shape (n,)."""
+        steps, times = self._points
+        starts = [other.start_time for other in self._spans]
+        after = min((start for start in starts if start > span.start_time), default=float("inf"))
+        mine = (times >= span.start_time) & (times < after)
+        return span.iteration(steps[mine].astype(float)), times[mine]
+
+    @functools.cached_property
+    def _spans(self) -> list[Span]:
+        library = self._record.library_spec
+        spans = (job.span(library) for job in self._record.jobs)
+        return [span for span in spans if span is not None]
+
+    @functools.cached_property
+    def _points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and times of the tag with the most points, in order of time."""
+        import numpy as np
+
+        reader = EventReader(self._record.folder.logs, without=SYSTEM)
+        reader.end_at(ends_of(self._spans))
+        reader.refresh()
+        columns = map(reader.written, reader.tags)
+        longest = max(columns, key=len, default=None)
+        if longest is None:
+            return np.empty(0, np.int64), np.empty(0)
+        steps, times, _ = longest.arrays()
+        order = np.argsort(times, kind="stable")
+        return steps[order], times[order]
+
+
+# -- causes ----------------------------------------------------------------------------------------------------------
+
+
+Cause = Literal[
+    "cancelled",
+    "walltime",
+    "hang",
+    "process killed",
+    "process lost",
+    "preempted",
+    "node lost",
+    "disk full",
+    "error",
+]
+"""``"process lost"``: nothing was left to write a result, since the agent or its machine died. ``"process killed"``: a
+signal ended a rank, mostly for lack of memory, or a pod. ``"error"``: an exception of the task's, the library's or the
+user's code."""
+_TEXTS: tuple[tuple[Cause, str], ...] = (
+    ("disk full", r"No space left"),
+    ("hang", rf"^{re.escape(HANGS)}|^The worker hangs"),
+    ("process killed", r"was killed by SIG|which stands for SIG"),
+)
+"""What the error of a job that failed says, by cause."""
+_INTERRUPTIONS: tuple[tuple[Cause, str], ...] = (
+    ("cancelled", r": .*was cancelled in the queue"),
+    ("walltime", r": .*has reached its (time limit|deadline)"),
+    ("process killed", r": .*has used more memory than it requested|was killed, and its cluster"),
+    ("node lost", r": .*has lost a node"),
+    ("preempted", r": .*was preempted|was revoked by the queue"),
+)
+"""What the error of a job that its cluster ended says, by cause. The queue's own word, after a colon, comes first."""
+
+
+def cause_of(result: Result | None) -> Cause:
+    """Return why a training ended before its last iteration.
+
+    Args:
+        result: The end of its job; None if the job is lost.
+    """
+    if result is None:
+        return "process lost"
+    if result.outcome == "cancelled":
+        return "cancelled"
+    if result.outcome == "timeout":
+        return "walltime"
+    texts = (*_INTERRUPTIONS, *_TEXTS) if result.interrupted else _TEXTS
+    cause = next((cause for cause, text in texts if re.search(text, result.error)), None)
+    return cause or ("node lost" if result.interrupted else "error")
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """The parts of a run's wall time, which begins with the run's creation. They sum to the wall time."""
+
+    waiting_s: float = 0.0
+    """Seconds from the creation of the run to its first node, in the queue and on Slurm in the checks of the nodes."""
+    starting_s: float = 0.0
+    """Seconds from the first node to the first iteration."""
+    useful_s: float = 0.0
+    """Seconds of training whose result the run kept, without those for checkpoints."""
+    lost_s: float = 0.0
+    """Seconds of training that an interruption took back, from the checkpoint that the next job resumed from, or from
+    the last one if there was no next job, to the interruption."""
+    checkpointing_s: float = math.nan
+    """Seconds in which the first rank wrote the checkpoints that count as useful; NaN for runs of older versions of
+    rlnb, which did not record them. They are part of ``useful_s`` then."""
+    restarting_s: float = 0.0
+    """Seconds from the request for each further job to its first iteration, including its wait in the queue."""
+    idle_s: float = 0.0
+    """Seconds between the end of a job and the request for the next; none in the cluster's restarts, and hours if a
+    person had to call ``resume()``."""
+
+    @property
+    def wall_s(self) -> float:
+        """The sum of the parts."""
+        return sum(value for _, value in self.items() if not math.isnan(value))
+
+    @property
+    def useful_share(self) -> float:
+        """Share of the wall time that was useful, 0 to 1; NaN if there is none."""
+        return self.useful_s / self.wall_s if self.wall_s else math.nan
+
+    def items(self) -> list[tuple[str, float]]:
+        """Return the name of each part without its unit, and its seconds."""
+        return [(one.name.removesuffix("_s"), getattr(self, one.name)) for one in dataclasses.fields(self)]
+
+
+def total(parts: Iterable[Parts]) -> Parts:
+    """Return the sum of the parts of several runs. Unrecorded seconds count as none, unless no run recorded any."""
+    parts = [*parts]
+    sums = {}
+    for one in dataclasses.fields(Parts):
+        values = [getattr(part, one.name) for part in parts]
+        numbers = [value for value in values if not math.isnan(value)]
+        sums[one.name] = sum(numbers) if numbers or not values else math.nan
+    return Parts(**sums)

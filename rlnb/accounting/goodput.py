@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import html
 import logging
 import math
-from collections.abc import Iterable, Sequence
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlnb.accounting.account import Account, Interruption, account_of
-from rlnb.accounting.parts import Parts, total
-from rlnb.accounting.usage import usage_of
+from rlnb.accounting.account import Account, Interruption, Parts, account_of, total
 from rlnb.display.table import cell, counted, duration, short, table
 from rlnb.errors import RlnbError
+from rlnb.metrics.events import thinned
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
+from rlnb.storage.entries import files_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +170,6 @@ class Goodput:
 
     def plot(self) -> go.Figure:
         """Return a bar for each run, newest at the top, that consists of the parts of its wall time."""
-        from rlnb.accounting.figure import bars
 
         return bars(self.accounts[:MOST_ROWS])
 
@@ -316,3 +321,110 @@ def _cells(row: Row) -> list[str]:
         *(short(size / 1e6) if size else "" for size in (row.checkpoint_bytes, row.event_bytes, row.media_bytes)),
         short(row.disk_bytes / 1e6),
     ]
+
+
+# -- usage -----------------------------------------------------------------------------------------------------------
+
+
+SAMPLES = 64
+"""Most samples of each file that enter a mean. The node agents take one every 5 s."""
+_NODE = re.compile(r"system/(?P<node>node\d+)/(?P<measure>cpu_cores|gpu\d+_percent)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """The mean load of a run while it had nodes."""
+
+    cpu_cores: float = math.nan
+    """Busy cores over all nodes; NaN for a run that ended before its first sample."""
+    gpu_percent: float = math.nan
+    """Use of its GPUs, 0 to 100, averaged over them; NaN without GPUs."""
+    disk_bytes: int = 0
+    """Size of the run's folder. Files that were deleted since do not count."""
+    event_bytes: int = 0
+    """Size of its event files, with those of the load of the nodes."""
+    media_bytes: int = 0
+    """Size of its pictures and films."""
+
+
+def usage_of(run: RunDir) -> Usage:
+    """Return the mean load of a run and its size on the disk."""
+    size = events = media = 0
+    sums: Mapping[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    pictures, samples = f"{run.media}{os.sep}", f"{run.system}{os.sep}"  # Path.parents is slow for thousands of runs
+    for path in files_below(run.path):
+        name = os.fspath(path)
+        with contextlib.suppress(OSError):
+            size += (part := os.lstat(name).st_size)
+            events += part if "tfevents" in path.name else 0
+            media += part if name.startswith(pictures) else 0
+        if name.startswith(samples):
+            _add(path, sums)
+    means = {tag: total / weight for tag, (total, weight) in sums.items() if weight}
+    cores = [mean for tag, mean in means.items() if tag.endswith("cpu_cores")]
+    gpus = [mean for tag, mean in means.items() if tag.endswith("_percent")]
+    return Usage(
+        cpu_cores=sum(cores) if cores else math.nan,
+        gpu_percent=sum(gpus) / len(gpus) if gpus else math.nan,
+        disk_bytes=size,
+        event_bytes=events,
+        media_bytes=media,
+    )
+
+
+def _add(path: Path, sums: Mapping[str, list[float]]) -> None:
+    """Add the samples of an event file to the weighted sums of each measure; a file counts by its number of records."""
+    columns, records = thinned(path, SAMPLES)
+    for tag, column in columns.items():
+        if _NODE.match(tag):
+            total, weight = sums[tag]
+            mean = sum(value for _, _, value in column) / len(column)
+            sums[tag][:] = total + mean * records, weight + records
+
+
+# -- figure ----------------------------------------------------------------------------------------------------------
+
+
+COLOURS: Mapping[str, str] = {
+    "waiting": "#bbbbbb",
+    "starting": "#6fa8dc",
+    "useful": "#3a923a",
+    "lost": "#c44e52",
+    "checkpointing": "#8c6bb1",
+    "restarting": "#e1812c",
+    "idle": "#e6e6e6",
+}
+"""Colour of each part: green for work that was kept, red for work that was lost."""
+_UNITS = ((120.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
+"""Longest bar in seconds, seconds per unit, unit."""
+_BAR_PX, _MARGIN_PX, _WIDTH_PX = 22, 130, 900
+
+
+def bars(accounts: Sequence[Account]) -> go.Figure:
+    """Return a horizontal bar for each run, the first at the top, with one colour for each part of its wall time."""
+    import plotly.graph_objects as go
+
+    from rlnb.curves.figure import with_picture
+
+    longest_s = max((account.parts.wall_s for account in accounts), default=0.0)
+    per_unit, unit = next((scale, unit) for most_s, scale, unit in _UNITS if longest_s <= most_s)
+    ids = [html.escape(account.run) for account in accounts]
+    chart, base = go.Figure(), [0.0] * len(accounts)
+    for name, _ in Parts().items():
+        seconds = [dict(account.parts.items())[name] for account in accounts]
+        lengths = [0.0 if math.isnan(value) else value / per_unit for value in seconds]
+        if any(lengths):
+            look = {"name": name, "orientation": "h", "marker": {"color": COLOURS[name]}, "showlegend": True}
+            chart.add_trace(go.Bar(x=lengths, y=ids, base=base, **look))
+            base = [below + length for below, length in zip(base, lengths, strict=True)]
+    chart.update_layout(
+        barmode="overlay",  # each bar names its base, also for readers that cannot stack
+        template="simple_white",
+        height=_BAR_PX * max(1, len(accounts)) + _MARGIN_PX,
+        width=_WIDTH_PX,  # the picture of a figure without a width has a size of its own
+        margin={"l": 60, "r": 20, "t": 40, "b": 50},
+        legend={"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.0},  # not over the numbers
+    )
+    chart.update_xaxes(title_text=f"wall time ({unit})")
+    chart.update_yaxes(autorange="reversed", type="category", automargin=True)
+    return with_picture(chart)

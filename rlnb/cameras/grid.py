@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlnb.cameras.inspector import hidden_faults
+from rlnb.cameras.frames import hidden_faults
 from rlnb.display.pictures import (
     GAP_PX,
     PALETTE,

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb.cameras.checks import check_preview
-from rlnb.cameras.frames import Frames
-from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
-from rlnb.cameras.policy import Subject, subject
+from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, ranges
+from rlnb.cameras.grid import Panel, panel
+from rlnb.cameras.subject import Subject, subject
 from rlnb.contracts.launchers import Launcher
+from rlnb.display.live_pictures import clickable
 from rlnb.display.status import status
-from rlnb.errors import RlnbError
+from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.records.facts import RunFacts
 from rlnb.simulation import far, simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.files import whole
-from rlnb.tasks import requests
+from rlnb.tasks import overrides, requests, runtime
 from rlnb.tasks.aim import aim_of
+from rlnb.tasks.card import CameraCard, TaskCard
 from rlnb.tasks.requests import Clip
 
 if TYPE_CHECKING:
     import ipywidgets
     import numpy as np
     from PIL.Image import Image
+
+    from rlnb.cameras.frames import Frames
 
 LEAST_MS = 20
 """Shortest frame of a GIF in milliseconds. Browsers slow down GIFs with shorter frames."""
@@ -58,10 +62,9 @@ class Preview(Frames):
 
         In a report and in marimo, which has no such controls, return this preview.
         """
-        from rlnb.cameras.browse import viewer
         from rlnb.display import front_end
 
-        return viewer(self) if front_end.has_ipywidgets() else self
+        return browser(self) if front_end.has_ipywidgets() else self
 
     def save(self, path: str | Path) -> Path:
         """Write the last moment as a picture (``.png``), or all moments as a video (``.gif`` or ``.mp4``).
@@ -274,3 +277,114 @@ def _preview_of(
         show(of(clip, inspected=False).image)
 
     return of(simulator.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))
+
+
+# -- browse ----------------------------------------------------------------------------------------------------------
+# A click on an env in the picture shows this env alone, in all of its pixels. Another click shows all envs again.
+
+
+ALL = "all"
+
+
+def browser(preview: Frames) -> ipywidgets.Widget:
+    """Return a widget with controls and a picture, which is redrawn whenever a control changes."""
+    import ipywidgets
+
+    camera = ipywidgets.Dropdown(options=list(preview.clip), description="camera")
+    data_type = ipywidgets.Dropdown(options=list(preview.clip[camera.value]), description="output")
+    env = ipywidgets.SelectionSlider(options=[ALL, *preview.envs], description="env")
+    moment = ipywidgets.SelectionSlider(
+        options=[(f"{time_s:.2f} s", index) for index, time_s in enumerate(preview.times_s)],
+        value=len(preview.times_s) - 1,
+        description="time",
+    )
+
+    def current() -> Panel:
+        one = None if env.value == ALL else preview.envs.index(env.value)
+        return panel(preview, camera.value, data_type.value, moment.value, one)
+
+    def draw(_: Any = None) -> None:
+        if data_type.value in preview.clip[camera.value]:
+            buffer = io.BytesIO()
+            current().image.save(buffer, format="PNG")
+            image.value = buffer.getvalue()
+
+    def click(x: float, y: float) -> None:
+        index = current().env_at(x, y) if env.value == ALL else None
+        env.value = ALL if index is None else preview.envs[index]
+
+    image = clickable(click)
+
+    def choose_camera(_: Any) -> None:
+        before = data_type.value
+        data_type.options = list(preview.clip[camera.value])  # this selects the first option
+        if before in preview.clip[camera.value]:
+            data_type.value = before
+        draw()
+
+    camera.observe(choose_camera, "value")
+    for control in (data_type, env, moment):
+        control.observe(draw, "value")
+    draw()
+    return ipywidgets.VBox([ipywidgets.HBox([camera, data_type]), ipywidgets.HBox([env, moment]), image])
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+MOST_GIB = 2.0
+"""Largest size of one preview in memory, in GiB."""
+BYTES_PER_VALUE = 4
+"""Bytes per channel of a pixel. Normals have three channels; every other data type counts as one."""
+
+
+def check_preview(
+    task: Task,
+    card: TaskCard,
+    cameras: Sequence[str] | None,
+    data_types: Sequence[str] | None,
+    num_envs: int,
+    envs: Sequence[int] | None,
+    steps: int,
+    every: int | None,
+    actions: str,
+    size: Sequence[int],
+    eye: Sequence[float] | None = None,
+    target: Sequence[float] | None = None,
+) -> None:
+    """Check the arguments of a preview, and say what rlnb has chosen for the task.
+
+    Raises:
+        CheckError: The arguments have problems. The error lists all of them.
+    """
+    problems = [*overrides.check(task, card), *runtime.problems(task, card)]
+    problems += whole_number("num_envs", num_envs, example=4)
+    problems += whole_number("steps", steps, least=0, example=30)
+    problems += [] if every is None else whole_number("every", every, example=2)
+    if envs is not None:
+        outside = [env for env in envs if not isinstance(env, int) or not 0 <= env < num_envs]
+        if outside or not envs:
+            fault = f"{outside} is not in 0 to {num_envs - 1}" if envs else "the list is empty"
+            what = f"envs={list(envs)!r}: {fault}."
+            problems.append(Problem(what=what, fix="Choose envs from those that num_envs makes, or raise num_envs."))
+    if actions not in ("random", "zero"):
+        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", fix='actions="random"'))
+    problems += aim_of(eye, target, [*card.cameras])[1]
+    cards = card.cameras or {"preview": CameraCard(width=size[0], height=size[1])}
+    for name in cameras or ():
+        if name not in cards:
+            problems.append(Problem(what=str(unknown("camera", name, cards, has=f"{card.task} has"))))
+    if not problems:
+        moments = 2 + (steps // every if every else 0)
+        values = 0
+        for name in cameras or cards:
+            types = data_types or cards[name].data_types or ["rgb"]
+            channels = sum(3 if data_type == "normals" else 1 for data_type in types)
+            values += cards[name].width * cards[name].height * channels
+        size_gib = moments * (num_envs if envs is None else len(envs)) * values * BYTES_PER_VALUE / 2**30
+        if size_gib > MOST_GIB:
+            what = f"{moments} frames of these cameras and envs need {size_gib:.1f} GiB, more than {MOST_GIB:g} GiB."
+            problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)) or fewer frames (every=10)."))
+    if problems:
+        raise CheckError(f"preview of {task.id}", problems)
+    runtime.tell_chosen(card)

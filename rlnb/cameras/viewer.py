@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any, Literal
 
-from rlnb.cameras.checks import check_preview
-from rlnb.cameras.policy import subject
+from rlnb.cameras.preview import check_preview
+from rlnb.cameras.subject import subject
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status

@@ -14,9 +14,8 @@ from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Mode, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
 from rlnb.cli.containers import containers_app
-from rlnb.cli.goodput import goodput
 from rlnb.cli.plugins import plugins_app
-from rlnb.cli.runs import runs_app
+from rlnb.cli.runs import goodput, runs_app
 from rlnb.cli.training import rerun, resume, script, show, train
 from rlnb.errors import RlnbError
 
@@ -74,7 +73,7 @@ def logs(
 ) -> None:
     """Print the last lines of the log of a run's newest job."""
     import rlnb
-    from rlnb.cli.follow import following
+    from rlnb.cli.runs import following
 
     record = rlnb.get_run(run)
     if follow:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +17,11 @@ from typer.core import TyperGroup
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, values
 from rlnb.display.table import shortened
+from rlnb.errors import RlnbError
+from rlnb.storage import files
 
 if TYPE_CHECKING:
+    from rlnb.accounting.account import Interruption
     from rlnb.run.listing import Runs
     from rlnb.run.run import Run
 
@@ -196,3 +203,109 @@ def prune(
     screen.say(f"{verb} {count} item{'' if count == 1 else 's'}, {in_words(pruning.size)}.{rest}")
     if ids and (pruning.unfinished or pruning.anothers):
         raise typer.Exit(1)
+
+
+# -- goodput ---------------------------------------------------------------------------------------------------------
+
+
+def goodput(
+    ids: OnlyIds = None,
+    path: Root = None,
+    task: OfTask = None,
+    library: OfLibrary = None,
+    state: InState = None,
+    tag: WithTag = None,
+    since: Since = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print how runs used their time, and what they cost."""
+    import rlnb
+    from rlnb.display.table import duration, short
+
+    result = rlnb.goodput(selection(ids, path, task=task, library=library, state=state, tag=tag, since=since))
+    if as_json:
+        rows = [dataclasses.asdict(row) for row in result.rows()]
+        interruptions = [dataclasses.asdict(interruption) for interruption in result.interruptions]
+        return screen.print_json({"runs": rows, "interruptions": interruptions})
+    parts = [name for name, _ in result.parts.items()]
+    screen.table(
+        ["run", "wall", *parts, "goodput", "GPU-hours", "node-hours"],
+        [
+            [
+                account.run,
+                *(duration(s) if s > 0 else "" for s in (account.parts.wall_s, *(s for _, s in account.parts.items()))),
+                "" if math.isnan(account.parts.useful_share) else f"{account.parts.useful_share:.0%}",
+                short(account.gpu_hours) if account.gpu_hours > 0 else "",
+                short(account.node_hours),
+            ]
+            for account in result.accounts
+        ],
+    )
+    _print_interruptions(result.interruptions)
+    screen.say(f"{result.summary}.")
+
+
+def _print_interruptions(interruptions: Sequence[Interruption]) -> None:
+    from rlnb.display.table import duration
+
+    if interruptions:
+        screen.table(
+            ["run", "job", "time", "cause", "lost iterations", "lost time"],
+            [
+                [
+                    line.run,
+                    line.job,
+                    datetime.fromtimestamp(line.time_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
+                    line.cause,
+                    line.lost_iterations,
+                    duration(line.lost_s),
+                ]
+                for line in interruptions
+            ],
+        )
+
+
+# -- follow ----------------------------------------------------------------------------------------------------------
+
+
+FOLLOW_S = 0.2
+TAIL_BYTES = 65536
+"""Number of bytes at the end of a log that the first read returns."""
+
+
+def following(run: Run, lines: int) -> Iterator[str]:
+    """Yield the last lines of the newest job's logs, then every new line until that job has ended.
+
+    Raises:
+        RlnbError: The run has no job yet.
+    """
+    from rlnb.spec import ENDED
+
+    if not run.jobs:
+        raise RlnbError(f"{run.id} has no job yet, so it has no log. To see when it starts: rlnb show {run.id}")
+    job, ends = run.jobs[-1], dict[Path, int]()
+    while True:
+        is_over = job.state() in ENDED  # checked first, so that the last lines are still read below
+        for path in job.folder.logs():
+            is_first = path not in ends
+            start = max(0, path.stat().st_size - TAIL_BYTES) if is_first else ends[path]
+            text, ends[path] = appended(path, start, whole_lines=not is_over)
+            new = text.splitlines()
+            if new := (new[-lines:] if lines else []) if is_first else new:
+                yield "\n".join(new)
+        if is_over:
+            return
+        time.sleep(FOLLOW_S)
+
+
+def appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
+    """Return the text of a file from byte ``start`` on, and the offset of the first byte after that text.
+
+    With ``whole_lines``, the next call returns an unfinished last line.
+    """
+    with files.open_regular(path) as file:
+        file.seek(start)
+        data = file.read()
+    if whole_lines:
+        data = data[: data.rfind(b"\n") + 1]
+    return data.decode("utf-8", "replace"), start + len(data)

@@ -8,28 +8,33 @@ keeps both.
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import gc
+import gzip
 import html
 import importlib.util
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb.curves import figure, films, messages, panels, progress
-from rlnb.curves.memory import give_back
-from rlnb.curves.messages import GOING, FromPage, Sign, Whole
-from rlnb.curves.page import Page
-from rlnb.curves.stream import Stream, packed
+from rlnb.curves import figure, panels, progress, stream
+from rlnb.curves.stream import GOING, Ended, FromPage, PlotlyJs, Sign, Stream, Whole, packed
 from rlnb.display import front_end
+from rlnb.display.front_end import MainThread
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
 from rlnb.machine.packages import install_line
 from rlnb.records.facts import RunFacts
-from rlnb.storage.serial import from_json
+from rlnb.storage.serial import from_json, to_json
 
 if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)
@@ -94,7 +99,7 @@ def watch(
         figure.select(several, metrics)  # check the names before waiting
         _wait(several)
         front_end.show_bundle(figure.mimebundle(figure.figure(several, metrics, x), picture=True))
-        if page := films.newest(several):
+        if page := newest_films(several):
             front_end.show_bundle({"text/html": page, "text/plain": "the newest film of each run"})
         panels.show(several)
         if page := progress.failures(several):
@@ -132,7 +137,7 @@ class Dashboard:
         self._news = threading.Event()
         self._ended = threading.Event()
         self._selection: list[str] = []
-        self._rows: list[messages.Row] = []
+        self._rows: list[stream.Row] = []
         self._films = ""
         self._sent, self._painted, self._sent_s, self._sign_s = 0, 0, 0.0, 0.0
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)
@@ -229,7 +234,7 @@ class Dashboard:
                 behind = self._tell() if due or again else False
                 if again:
                     self._tell_new_pages()
-                if due and (page := films.newest(self._runs)) != self._films:
+                if due and (page := newest_films(self._runs)) != self._films:
                     self._films = page
                     self._below.update({"text/html": page}, raw=True)
                 spent_s = time.thread_time() - start_s
@@ -252,7 +257,7 @@ class Dashboard:
         if self._stream is not None:
             self._stream, self._stale = None, True
             self._runs = [run.reread() for run in self._runs]
-            give_back()
+            give_memory_back()
 
     def _hurry(self) -> None:
         """Limit the time of each read, so that a long history is read in parts, the newest part first."""
@@ -280,10 +285,10 @@ class Dashboard:
             self._stream = self._new_stream()
         changes = self._stream.changes()
         heads, buffer = packed(changes)
-        rows = [messages.row(run, self._names[number], number) for number, run in enumerate(self._runs)]
+        rows = [stream.row_of(run, self._names[number], number) for number, run in enumerate(self._runs)]
         if changes or rows != self._rows:
             self._sent, self._sent_s = self._sent + 1, time.monotonic()
-            message = messages.Curves(number=self._sent, changes=heads, runs=rows if rows != self._rows else None)
+            message = stream.Curves(number=self._sent, changes=heads, runs=rows if rows != self._rows else None)
             self._page.send(message, buffer)
             self._rows = rows
         return self._stream.behind
@@ -292,12 +297,12 @@ class Dashboard:
         """Send the charts without points, and return the stream of its curves."""
         self._stale = False
         self._selection = figure.select(self._runs, self._metrics)
-        groups = messages.groups_of(self._runs) if self._band else None
-        stream = Stream(self._runs, self._selection, self._x, groups)
-        self._layout = messages.layout(self._runs, self._selection, self._x, groups)
+        groups = stream.groups_of(self._runs) if self._band else None
+        points = Stream(self._runs, self._selection, self._x, groups)
+        self._layout = stream.layout(self._runs, self._selection, self._x, groups)
         self._page.send(self._layout)
         self._rows = []
-        return stream
+        return points
 
     def _tell_new_pages(self) -> None:
         """Open the widget again and send all curves, for pages that were opened while the kernel is busy.
@@ -320,6 +325,160 @@ class Dashboard:
         self._lines.update({"text/html": lines}, raw=True)
         bundle = figure.mimebundle(chart, picture=True)
         self._place.update(bundle, raw=True)
-        self._below.update({"text/html": films.newest(self._runs) + panels.pictures(self._runs)}, raw=True)
+        self._below.update({"text/html": newest_films(self._runs) + panels.pictures(self._runs)}, raw=True)
         self._page.close(bundle)
         self._let_go()
+
+
+# -- page ------------------------------------------------------------------------------------------------------------
+# JupyterLab sends a page's messages to a thread of the kernel (a subshell) only some time after the page was opened,
+# and never if the page was opened while the kernel was busy. Before that, they wait until the running cell ends.
+# Therefore a page gets plotly.js unasked, and while the kernel is busy, the widget is opened again from time to time:
+# a page that was reloaded, or a second browser, knows it from then on.
+
+
+AGAIN_S, LONGEST_S = 30.0, 300.0
+"""Seconds to the first opening, and most seconds between two. Each one sends plotly.js, 1.6 MB."""
+AGAIN_SOON_S, EXPECTED_S = 4.0, 20.0
+"""Seconds between two openings after a page was closed, and how long: it may be on its way back."""
+PUSHED_S = 3.0
+"""Seconds after a message with plotly.js in which a page that asks for it gets no second one."""
+
+
+class Page:
+    """The widget in the pages that show the notebook.
+
+    Args:
+        hear: Called with each message of a page.
+    """
+
+    def __init__(self, hear: Callable[[Mapping[str, Json]], None]) -> None:
+        cell = front_end.cell()[0]
+        self._reader = front_end.page()
+        self._main = MainThread()
+        # A page of VS Code lives as long as its kernel.
+        self._can_open_again = bool(self._reader) and not cell.startswith("vscode")
+        self._opened_s, self._left_s, self._pushed_s = time.monotonic(), float("-inf"), float("-inf")
+        self._wait_s = AGAIN_S
+        self.widget = _widget()(watch=uuid.uuid4().hex, cell=cell)
+        self.widget.model = self.widget.model_id
+        self.widget.on_msg(lambda _widget, content, _buffers: hear(content))
+
+    def send(self, message: object, *buffers: bytes) -> None:
+        """Send a message to all pages."""
+        self.widget.send(to_json(message), buffers=list(buffers))
+
+    def begin(self) -> None:
+        """Send plotly.js, unless the page that executes the cell has it."""
+        if not self._reader or self._reader not in _pages_with_plotly():
+            _pages_with_plotly().add(self._reader)
+            self.push()
+
+    def push(self) -> None:
+        """Send plotly.js, unless it has just been sent."""
+        if time.monotonic() - self._pushed_s > PUSHED_S:
+            self.send(PlotlyJs(), _plotly_js())
+            self._pushed_s = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether the widget should be opened again, for pages that cannot ask a busy kernel for it."""
+        now_s = time.monotonic()
+        wait_s = AGAIN_SOON_S if now_s < self._left_s + EXPECTED_S else self._wait_s
+        return self._can_open_again and self.is_busy() and now_s > self._opened_s + wait_s
+
+    def is_busy(self) -> bool:
+        """Return whether the kernel is busy with a cell, so that some pages cannot reach it."""
+        return self._main.is_busy()
+
+    def expect(self) -> None:
+        """Open the widget again soon, because a page was closed, and is perhaps being loaded again."""
+        self._left_s, self._wait_s = time.monotonic(), AGAIN_S
+
+    def open_again(self) -> None:
+        """Open the widget in pages that do not have it yet. The others go on with the curves that they have."""
+        from ipywidgets import __protocol_version__
+
+        for widget in (self.widget.layout, self.widget):
+            state = {**widget.get_state(), **({"again": True} if widget is self.widget else {})}
+            metadata = {"version": __protocol_version__}
+            widget.comm.open(data={"state": state, "buffer_paths": []}, metadata=metadata)
+        self.push()
+        self._opened_s, self._wait_s = time.monotonic(), min(2 * self._wait_s, LONGEST_S)
+
+    def close(self, bundle: Mapping[str, Json]) -> None:
+        """Close the widget. Pages that were opened later show the bundle in its place."""
+        self.send(Ended(bundle=bundle))
+        self.widget.close()
+
+
+@functools.cache
+def _pages_with_plotly() -> set[str]:
+    """Return the ids of the pages that were sent plotly.js. A page that is loaded again has another id."""
+    return set()
+
+
+@functools.cache
+def _widget() -> Any:
+    """Return the widget class. It is made on first use, because importing anywidget is slow."""
+    import anywidget
+    import traitlets
+
+    class Curves(anywidget.AnyWidget):
+        """Curves in a page. All widgets of a page share one plotly.js."""
+
+        # A widget is one module, so each text replaces the line that imports it.
+        _esm = _script("chart.js") + _body("feed.js") + _body("dashboard.js")
+        watch = traitlets.Unicode().tag(sync=True)
+        model = traitlets.Unicode().tag(sync=True)
+        cell = traitlets.Unicode().tag(sync=True)
+        again = traitlets.Bool(False).tag(sync=True)
+
+    return Curves
+
+
+def _script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _body(name: str) -> str:
+    """Return a script without the imports at its top."""
+    return "".join(line for line in _script(name).splitlines(keepends=True) if not line.startswith("import "))
+
+
+@functools.cache
+def _plotly_js() -> bytes:
+    """Return the plotly.js of the plotly package, gzipped from 4.8 to 1.6 MB."""
+    import plotly
+
+    return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 3)
+
+
+# -- films -----------------------------------------------------------------------------------------------------------
+
+
+def newest_films(runs: Sequence[RunFacts]) -> str:
+    """Return the newest film of each run as HTML; an empty text if there is none."""
+    figures = []
+    for run in runs:
+        films = run.films if run.manifest.film_every else {}
+        if films:
+            iteration = max(films)
+            caption = f"{run.id}, iteration {iteration}"
+            style = "display:inline-block;margin:4px;max-width:330px"
+            figures.append(
+                f"<figure style='{style}'>{films[iteration]._repr_html_().replace('<video ', '<video width=320 ')}"
+                f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+            )
+    return "".join(figures)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def give_memory_back() -> None:
+    """Return free memory to the system with malloc_trim(3). glibc keeps free memory between allocated blocks."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):  # another C library, without malloc_trim
+        logger.debug("free memory stays with this process")

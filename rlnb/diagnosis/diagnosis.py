@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.diagnosis.curves import Curve
-from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom, find
+from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Curve, Symptom, find
 from rlnb.display.table import table
 from rlnb.hooks import plugins
 

@@ -2,23 +2,186 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rlnb.contracts.libraries import Library
 from rlnb.errors import unknown
-from rlnb.metrics.columns import Column
+from rlnb.metrics import folders
+from rlnb.metrics.columns import Column, Scalar
 from rlnb.metrics.events import EventReader
 from rlnb.metrics.folders import Curve
-from rlnb.metrics.newest import NewestValues
 from rlnb.metrics.series import Series, Span, ends_of
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+
+
+# -- newest ----------------------------------------------------------------------------------------------------------
+
+
+_OF_TERMS = re.compile(r"(?:^|[/ ])Episode_(?:Reward|Termination)/")
+"""Isaac Lab's tags of reward terms and terminations, of which a task may have dozens."""
+
+
+def _group(tag: str) -> str:
+    """Return the part of a tag before its first slash, such as ``"Loss"``."""
+    return tag.partition("/")[0].strip()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastPoint:
+    """The last point of a curve."""
+
+    tag: str
+    folder: str
+    """Folder of the event files below the logs, with slashes; empty for the logs themselves."""
+    step: int | None
+    """None if a restart has removed all points of the curve."""
+    value: float
+
+
+class NewestValues(ABC):
+    """The names of metrics, rlnb's (``"reward"``) and the library's own tags, and their newest values."""
+
+    def __init__(self, library: Library | None, spans: Sequence[Span]) -> None:
+        """Name the metrics of a run.
+
+        Args:
+            library: Library whose tags have names of rlnb; None if there is none.
+            spans: How each job of the run counts steps.
+        """
+        self._tags = dict(library.metrics) if library else {}
+        self._former = dict(library.former_metrics) if library else {}
+        self._hidden = re.compile("|".join(library.hidden)) if library and library.hidden else None
+        self._spans = list(spans)
+
+    @abstractmethod
+    def refresh(self) -> int:
+        """Read newly logged scalars and return their number."""
+
+    @property
+    @abstractmethod
+    def _curves(self) -> Mapping[str, folders.Named]:
+        """The curves by name, the oldest folder of each tag first."""
+
+    @abstractmethod
+    def _newest(self, curve: str) -> tuple[int, float] | None:
+        """Return step and value of the last point of a curve; None if a restart has removed all points."""
+
+    @property
+    def iteration(self) -> int:
+        """The last finished iteration that has logged anything; -1 before the first."""
+        self.refresh()
+        if not self._spans:
+            return -1
+        newest = max((point[0] for name in self.tags if (point := self._newest(name))), default=None)
+        return -1 if newest is None else int(self._spans[-1].iteration(newest))
+
+    @property
+    def names(self) -> list[str]:
+        """Logged metrics under rlnb's names, e.g. ``["reward", "fps"]``; raw tags for a script without such names."""
+        self.refresh()
+        if not self._tags:
+            return self.tags
+        return [name + folder for name in self._tags for folder in self._folders_of(self._tag(name))]
+
+    def _folders_of(self, tag: str) -> list[str]:
+        """Return the ends of the names of a tag's curves, which are empty if one folder has the tag."""
+        return [name.removeprefix(tag) for name, curve in self._curves.items() if curve.tag == tag]
+
+    def _tag(self, name: str) -> str:
+        """Return the tag of a metric: the library's present one, unless only its former one is logged."""
+        tag, former = self._tags.get(name, name), self._former.get(name)
+        if former is None or tag in (tags := self.plain_tags):
+            return tag
+        return former if former in tags else tag
+
+    def _curve(self, name: str) -> str | None:
+        """Return the reader's name of a curve; None if nothing was logged under the name."""
+        of_folders = [
+            self._tag(base) + name[len(base) :]
+            for base in (self._tags if name.endswith("]") else ())
+            if name.startswith(f"{base} [")
+        ]
+        found = (folders.find(tag, self._curves) for tag in (*of_folders, self._tag(name)))
+        return next((curve for curve in found if curve is not None), None)
+
+    @property
+    def plain_tags(self) -> set[str]:
+        """Every raw tag, without the folders that a name may have."""
+        return {curve.tag for curve in self._curves.values()}
+
+    @property
+    def tags(self) -> list[str]:
+        """Every raw tag, with its folder if several have it, except tags that repeat another on a different x axis."""
+        self.refresh()
+        return sorted(
+            name for name, curve in self._curves.items() if not (self._hidden and self._hidden.search(curve.tag))
+        )
+
+    @property
+    def of_task(self) -> list[str]:
+        """Tags that the task has logged itself (``extras["log"]``), without its reward terms and terminations.
+
+        Libraries write them beside their own tags. They are those outside of the groups of the library's own tags. The
+        success rate, which Isaac Lab's tasks log as ``Metrics/success_rate``, is a metric of rlnb.
+        """
+        groups = {_group(tag) for tag in (*self._tags.values(), *self._former.values()) if "Metrics/" not in tag}
+        mapped = {self._tag(name) for name in self._tags}
+        return [
+            tag
+            for tag in (self.tags if self._tags else ())
+            if self._curves[tag].tag not in mapped and _group(tag) not in groups and not _OF_TERMS.search(tag)
+        ]
+
+    def last(self, name: str) -> float:
+        """Return the newest value of a metric, NaN if there is none, in constant time for any length of curve."""
+        self.refresh()
+        curve = self._curve(name)
+        point = self._newest(curve) if curve is not None else None
+        return point[1] if point else float("nan")
+
+    def __contains__(self, name: object) -> bool:
+        self.refresh()
+        return isinstance(name, str) and self._curve(name) is not None
+
+
+class LastValues(NewestValues):
+    """The same from the last point of each curve, for a run that has ended.
+
+    Args:
+        points: The last points, the oldest folder of each tag first.
+        library: Library of the run.
+        spans: How each job of the run counts steps.
+    """
+
+    def __init__(self, points: Sequence[LastPoint], library: Library | None, spans: Sequence[Span]) -> None:
+        super().__init__(library, spans)
+        self._points = folders.named(points)
+
+    def refresh(self) -> int:
+        """Return 0: nothing is logged any more."""
+        return 0
+
+    @property
+    def _curves(self) -> Mapping[str, LastPoint]:
+        return self._points
+
+    def _newest(self, curve: str) -> tuple[int, float] | None:
+        point = self._points[curve]
+        return None if point.step is None else (point.step, point.value)
+
+
+# -- metrics ---------------------------------------------------------------------------------------------------------
 
 
 FRESH_S = 0.1
@@ -209,3 +372,87 @@ class SystemMetrics(Metrics):
         """Return the points of a measure from index ``first`` on, and the number of all its points."""
         series, count = super().newer(name, first)
         return SystemSeries(series, self._clock), count
+
+
+# -- ends ------------------------------------------------------------------------------------------------------------
+
+
+class _End(Column):
+    """The last scalar of a tag in one file, and the smallest step of the restarts after it."""
+
+    __slots__ = ("last", "restarted")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Scalar | None = None
+        self.restarted: int | None = None
+
+    def append(self, step: int, time: float, value: float) -> None:
+        self.last, self.restarted = (step, time, value), None
+
+    def append_arrays(self, steps: np.ndarray, times: np.ndarray, values: np.ndarray) -> None:
+        if len(steps):
+            self.append(int(steps[-1]), float(times[-1]), float(values[-1]))
+
+    def restart(self, step: int) -> None:
+        self.restarted = step if self.restarted is None else min(step, self.restarted)
+
+
+class _EndReader(EventReader):
+    """Reads event files once, and keeps the last point of each curve only."""
+
+    _column = _End
+
+    def points(self, limit_s: float) -> list[LastPoint] | None:
+        """Return the last point of each curve; None if a restart has removed one, so that an earlier one counts."""
+        self._read_files(time.monotonic() + limit_s)
+        self._name()
+        points = []
+        for curve in self.curves.values():
+            last, restarted = _last(curve)
+            if last is None or (restarted is not None and last[0] >= restarted):
+                return None
+            points.append(LastPoint(tag=curve.tag, folder=curve.folder, step=last[0], value=last[2]))
+        return points
+
+
+def _last(curve: Curve) -> tuple[Scalar | None, int | None]:
+    """Return the point of a curve that was written last, and the smallest step of the restarts after it."""
+    restarts: list[int | None] = []
+    for file in reversed(curve.files):
+        column = file.scalars.get(curve.tag)
+        if isinstance(column, _End):
+            restarts.append(column.restarted)
+            return column.last, min((step for step in restarts if step is not None), default=None)
+        restarts.append(file.restart)
+    return None, None
+
+
+def last_points(logs: Path, ends: Mapping[str, int], limit_s: float = math.inf) -> tuple[Sequence[LastPoint], bool]:
+    """Return the last point of each curve, the oldest folder of each tag first, and whether all files were read whole.
+
+    Args:
+        logs: Folder of the event files of a run.
+        ends: Number of bytes of a file to read, by path below the folder; other files are read to their end.
+        limit_s: Seconds after which reading stops.
+    """
+    deadline = time.monotonic() + limit_s
+    reader = _EndReader(logs, without=SYSTEM)
+    reader.end_at(ends)
+    points = reader.points(limit_s)
+    if points is not None:
+        return points, reader.is_whole
+    whole = EventReader(logs, without=SYSTEM)
+    whole.end_at(ends)
+    whole.refresh(deadline - time.monotonic())
+    return [_point(curve) for curve in whole.curves.values()], whole.is_whole
+
+
+def _point(curve: Curve) -> LastPoint:
+    last = curve.column[-1] if len(curve.column) else None
+    return LastPoint(
+        tag=curve.tag,
+        folder=curve.folder,
+        step=None if last is None else last[0],
+        value=math.nan if last is None else last[2],
+    )

@@ -8,17 +8,17 @@ tag, a longer step or damage, is left to the reader of single records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import struct
+from typing import TYPE_CHECKING, Any
 
 from rlnb.metrics.columns import Columns
-from rlnb.metrics.repeats import step_bytes
 
 if TYPE_CHECKING:
     import numpy as np
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
 """Bytes of a record before and after its payload."""
-_TIME, _STEP = HEADER_BYTES + 1, HEADER_BYTES + 10
+_TIME_PLACE, _STEP_PLACE = HEADER_BYTES + 1, HEADER_BYTES + 10
 """Places of wall time and step in a record."""
 _LEAST_ROWS = 4
 """Rows that make the work on a new row worthwhile."""
@@ -44,9 +44,9 @@ class _Row:
         begins, widths = [], []
         for _, length in records:
             end = begin + HEADER_BYTES + length + FOOTER_BYTES
-            width = step_bytes(content, begin + _STEP)
-            mask[begin + _TIME : begin + _STEP - 1] = 0
-            mask[begin + _STEP : begin + _STEP + width] = 0x80  # its upper bits say how long it is
+            width = step_bytes(content, begin + _STEP_PLACE)
+            mask[begin + _TIME_PLACE : begin + _STEP_PLACE - 1] = 0
+            mask[begin + _STEP_PLACE : begin + _STEP_PLACE + width] = 0x80  # its upper bits say how long it is
             mask[end - FOOTER_BYTES - 4 : end] = 0
             begins.append(begin)
             widths.append(width)
@@ -75,9 +75,9 @@ class _Row:
         steps = np.zeros((count, len(self.tags)), np.int64)
         for number in range(int(self._widths.max())):
             longer = np.flatnonzero(self._widths > number)
-            part = rows[:, self._begins[longer] + _STEP + number] & 0x7F
+            part = rows[:, self._begins[longer] + _STEP_PLACE + number] & 0x7F
             steps[:, longer] |= part.astype(np.int64) << 7 * number
-        times = self._numbers(rows, self._begins + _TIME, "<f8")
+        times = self._numbers(rows, self._begins + _TIME_PLACE, "<f8")
         values = self._numbers(rows, self._ends - FOOTER_BYTES - 4, "<f4")
         for number, tag in enumerate(self.tags):
             into[tag].append_arrays(steps[:, number], times[:, number], values[:, number])
@@ -154,3 +154,75 @@ class Rows:
         else:
             self._wait, self._next_wait = self._next_wait, min(2 * self._next_wait, _LONGEST_WAIT)
         return count, place
+
+
+# -- repeats ---------------------------------------------------------------------------------------------------------
+# Nearly every event is one scalar of a tag that was logged before. The events of one tag differ only in three numbers;
+# the bytes between the numbers are always the same (https://protobuf.dev/programming-guides/encoding/)::
+#
+# 09 <wall time, double>  10 <step, varint>  <summary with its one value: lengths, tag, 15>  <value, float>
+#
+# Once protobuf has parsed one such event, these bytes therefore identify the tag. Protobuf parses all other events.
+
+
+_BEGINNING = struct.Struct("<BdB")
+_VALUE = struct.Struct("<f")
+_WALL_TIME_TAG, _STEP_TAG = 0x09, 0x10
+_LONGEST_STEP = 8
+"""Longest varint read here, in bytes; negative numbers take ten bytes and are left to protobuf."""
+_SHORTEST = _BEGINNING.size + _LONGEST_STEP + _VALUE.size
+MOST = 10_000
+"""Most tags to remember, in case a writer uses a new tag for every event."""
+
+
+class Repeats:
+    """Tags by the bytes that identify them."""
+
+    def __init__(self) -> None:
+        self._tags: dict[bytes, str] = {}
+
+    def read(self, payload: bytes) -> tuple[str, int, float, float] | None:
+        """Return tag, step, wall time and value of an event whose tag was learned; None for any other event."""
+        if (beginning := _begin(payload)) is None:
+            return None
+        step, wall_time, place = beginning
+        tag = self._tags.get(payload[place:-4])
+        return None if tag is None else (tag, step, wall_time, _VALUE.unpack_from(payload, len(payload) - 4)[0])
+
+    def learn(self, payload: bytes, event: Any) -> None:
+        """Remember the bytes that identify the tag of an event, if its layout is the one above.
+
+        Args:
+            payload: The event's bytes.
+            event: Protobuf's object for these bytes, a ``tensorflow.Event`` with one ``simple_value``.
+        """
+        beginning = _begin(payload)
+        if beginning is None or len(self._tags) >= MOST:
+            return
+        value = event.summary.value[0]
+        plain = type(event)(wall_time=event.wall_time, step=event.step)
+        plain.summary.value.add(tag=value.tag, simple_value=value.simple_value)
+        if plain.SerializeToString(deterministic=True) == payload:
+            self._tags[payload[beginning[2] : -4]] = value.tag
+
+
+def step_bytes(content: bytes, place: int) -> int:
+    """Return the number of bytes of the step that begins at a place."""
+    return next(number for number in range(1, _LONGEST_STEP + 1) if content[place + number - 1] < 0x80)
+
+
+def _begin(payload: bytes) -> tuple[int, float, int] | None:
+    """Return step, wall time, and the offset of the bytes after them; None if the payload has another layout."""
+    if len(payload) < _SHORTEST:
+        return None
+    first, wall_time, second = _BEGINNING.unpack_from(payload)
+    if first != _WALL_TIME_TAG or second != _STEP_TAG:
+        return None
+    step = shift = 0
+    for place in range(_BEGINNING.size, _BEGINNING.size + _LONGEST_STEP):
+        byte = payload[place]
+        if byte < 0x80:
+            return step | byte << shift, wall_time, place + 1
+        step |= (byte & 0x7F) << shift
+        shift += 7
+    return None

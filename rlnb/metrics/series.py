@@ -11,7 +11,6 @@ from rlnb.metrics.columns import Column, Scalar
 if TYPE_CHECKING:
     import numpy as np
 
-
 N = TypeVar("N", float, "np.ndarray")
 
 
@@ -131,11 +130,27 @@ class Series:
         """Return frames and values of at most ``most`` points that keep the curve's extremes and shape, without NaN."""
         import numpy as np
 
-        from rlnb.metrics.thinning import decimate
-
         frames, values = self.array("frames"), self.array("values")
         finite = np.isfinite(values)
         return decimate(frames[finite], values[finite], most)
 
     def __repr__(self) -> str:
         return f"Series({self.name!r}, {len(self)} points, last={self.last:.4g})"
+
+
+# -- thinning --------------------------------------------------------------------------------------------------------
+
+
+def decimate(xs: np.ndarray, ys: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most ``points`` points that keep the curve's extremes and shape (MinMaxLTTB).
+
+    Source: Van Der Donckt et al., MinMaxLTTB: Leveraging MinMax-Preselection to Scale LTTB
+    (2023), as implemented by tsdownsample.
+    """
+    if len(xs) <= points:
+        return xs, ys
+    import numpy as np
+    from tsdownsample import MinMaxLTTBDownsampler
+
+    places = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
+    return xs[places], ys[places]

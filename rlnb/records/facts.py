@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rlnb.display.video import Video
-    from rlnb.metrics.metrics import Metrics
-    from rlnb.metrics.newest import NewestValues
+    from rlnb.metrics.metrics import Metrics, NewestValues
     from rlnb.records.alerts import Alert
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation

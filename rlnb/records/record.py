@@ -14,8 +14,7 @@ from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.hooks.plugin import INTERRUPTS
-from rlnb.metrics.metrics import Metrics, SystemMetrics
-from rlnb.metrics.newest import LastPoint, LastValues, NewestValues
+from rlnb.metrics.metrics import LastPoint, LastValues, Metrics, NewestValues, SystemMetrics
 from rlnb.metrics.series import Span, ends_of
 from rlnb.records import summary, waits
 from rlnb.records.checkpoint_files import checkpoints_of

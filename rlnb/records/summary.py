@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.metrics.ends import last_points
-from rlnb.metrics.newest import LastPoint
+from rlnb.metrics.metrics import LastPoint, last_points
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
 from rlnb.storage.cache import Kept, stamp_of

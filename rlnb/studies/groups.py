@@ -75,10 +75,9 @@ class Groups(Mapping[str, Runs]):
 
     def plot(self) -> go.Figure:
         """Return the mean curve of each group over frames, with its 95 % interval as a band."""
-        from rlnb.curves.bands import figure
-        from rlnb.curves.figure import with_picture
+        from rlnb.curves.figure import bands_figure, with_picture
 
-        return with_picture(figure(self, self.metrics))
+        return with_picture(bands_figure(self, self.metrics))
 
     def __repr__(self) -> str:
         sizes = (f"{name}: {counted(len(runs), 'run')}" for name, runs in self.items())

@@ -169,10 +169,9 @@ class Comparison:
         Args:
             metrics: Names of the metrics, one subplot for each.
         """
-        from rlnb.curves.bands import figure
-        from rlnb.curves.figure import with_picture
+        from rlnb.curves.figure import bands_figure, with_picture
 
-        return with_picture(figure(self.runs, metrics))
+        return with_picture(bands_figure(self.runs, metrics))
 
     def __repr__(self) -> str:
         sizes = (f"{name}: {counted(len(runs), 'seed')}" for name, runs in self.runs.items())

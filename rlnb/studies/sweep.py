@@ -27,10 +27,19 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import whole
-from rlnb.studies.journal import Subject, common, hold, is_own, refuse_anothers, storage
-from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.space import Trainings, check
-from rlnb.studies.trials import Driver, Search, runs_of
+from rlnb.studies.trials import (
+    Driver,
+    Search,
+    Subject,
+    at_once_sampler,
+    common,
+    hold,
+    is_own,
+    refuse_anothers,
+    runs_of,
+    storage,
+)
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
@@ -158,7 +167,7 @@ class Sweep:
         import optuna
 
         from rlnb.curves.figure import with_picture
-        from rlnb.studies.coordinates import parallel_coordinates
+        from rlnb.studies.sweep_figures import parallel_coordinates
 
         study = self.study
         complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
@@ -189,7 +198,7 @@ class Sweep:
             RlnbError: Fewer than four trials are complete.
         """
         from rlnb.curves.figure import with_picture
-        from rlnb.studies.coordinates import importance_bars
+        from rlnb.studies.sweep_figures import importance_bars
 
         return with_picture(importance_bars(self.importances()))
 

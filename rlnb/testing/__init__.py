@@ -5,7 +5,7 @@ library without a simulator, :class:`LauncherConformance` a launcher, and :class
 tracker. The kit needs ``pytest``.
 """
 
-from rlnb.testing.files import run_export
+from rlnb.testing.exports import run_export
 from rlnb.testing.launchers import LauncherConformance
 from rlnb.testing.libraries import LibraryConformance
 from rlnb.testing.no_simulator import NoSimulatorConformance

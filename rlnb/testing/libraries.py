@@ -22,11 +22,9 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.spec import METRICS, OFF_POLICY_METRICS
-from rlnb.testing import policies
-from rlnb.testing.curves import first_observations
-from rlnb.testing.exports import assert_exported
-from rlnb.testing.files import write_as_on_gpu, write_with_code
-from rlnb.testing.ranks import faults_of
+from rlnb.testing import exports
+from rlnb.testing.exports import assert_exported, write_as_on_gpu, write_with_code
+from rlnb.testing.runs import faults_of, first_observations
 from rlnb.testing.training import EPISODES, START_S, TrainingConformance
 
 EVALUATION_ENVS = 8
@@ -142,12 +140,12 @@ class LibraryConformance(TrainingConformance):
     @classmethod
     def recording(
         cls, trained: rlnb.Run, other: rlnb.Run, tmp_path_factory: pytest.TempPathFactory
-    ) -> policies.Recording:
+    ) -> exports.Recording:
         """Provide the actions of three policies, and steps of the first: a checkpoint twice, and another run's."""
         last, foreign = trained.checkpoints[-1], other.checkpoints[-1]
-        return policies.recorded(trained, tmp_path_factory.mktemp("recording"), (last, 1), (last, 2), (foreign, 1))
+        return exports.recorded(trained, tmp_path_factory.mktemp("recording"), (last, 1), (last, 2), (foreign, 1))
 
-    def test_a_policy_has_the_weights_of_its_checkpoint(self, recording: policies.Recording) -> None:
+    def test_a_policy_has_the_weights_of_its_checkpoint(self, recording: exports.Recording) -> None:
         """A checkpoint gives the same actions for any seed of the env; another run's checkpoint gives others."""
         actions, repeat, different = recording.loads
         assert repeat == pytest.approx(actions, abs=LOAD_TOLERANCE), (
@@ -157,10 +155,10 @@ class LibraryConformance(TrainingConformance):
             "Two checkpoints give the same actions. Load the checkpoint that load_policy is given."
         )
 
-    def test_acting_does_not_change_a_policy(self, recording: policies.Recording) -> None:
+    def test_acting_does_not_change_a_policy(self, recording: exports.Recording) -> None:
         """A policy that has acted and was reset gives the same actions as before."""
         assert recording.repeat == pytest.approx(recording.loads[0], abs=LOAD_TOLERANCE), (
-            f"After {policies.STEPS} steps and policy.reset, the same observations give other actions. Act in eval "
+            f"After {exports.STEPS} steps and policy.reset, the same observations give other actions. Act in eval "
             "mode, update no normaliser, and clear the recurrent state in reset."
         )
 
@@ -171,7 +169,7 @@ class LibraryConformance(TrainingConformance):
         """
         return {"obs": observations["policy"]}
 
-    def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run, recording: policies.Recording) -> None:
+    def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run, recording: exports.Recording) -> None:
         """Every export is one file with the actions of the policy, in any batch size and over whole episodes."""
         formats = plugins.library(self.library).exports
         if not formats:

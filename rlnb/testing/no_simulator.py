@@ -23,8 +23,8 @@ from rlnb.hooks import plugins
 from rlnb.records.ranks import ranks_of
 from rlnb.spec import METRICS
 from rlnb.tasks import config
-from rlnb.testing.files import write_with_code
-from rlnb.testing.ranks import differences_of
+from rlnb.testing.exports import write_with_code
+from rlnb.testing.runs import differences_of
 from rlnb.testing.training import EPISODES, START_S, TrainingConformance
 
 

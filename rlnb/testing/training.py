@@ -24,8 +24,7 @@ from rlnb.hooks import plugins
 from rlnb.records.checkpoint_files import files_of
 from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Json
-from rlnb.testing.curves import learned, measured
-from rlnb.testing.processes import lives, processes_of, until
+from rlnb.testing.runs import learned, lives, measured, processes_of, until
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar must be readable."""

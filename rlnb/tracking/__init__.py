@@ -5,8 +5,7 @@
 that a service needs belongs to its plugin.
 """
 
-from rlnb.tracking.process import main, outcome
-from rlnb.tracking.rows import Row, follow
+from rlnb.tracking.process import Row, follow, main, outcome
 from rlnb.tracking.tracker import Tracker
 
 __all__ = ["Row", "Tracker", "follow", "main", "outcome"]

@@ -20,8 +20,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.accounting.account import Account, _gpus, account_of
-from rlnb.accounting.iterations import Iterations
+from rlnb.accounting.account import Account, Iterations, _gpus, account_of
 from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord

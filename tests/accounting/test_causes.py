@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.accounting.causes import cause_of
+from rlnb.accounting.account import cause_of
 from rlnb.node.child import describe_exit
 from rlnb.node.peers import HANGS
 from rlnb.spec import Result

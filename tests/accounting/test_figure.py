@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from rlnb.accounting.account import Account
-from rlnb.accounting.figure import bars
-from rlnb.accounting.parts import Parts
+from rlnb.accounting.account import Account, Parts
+from rlnb.accounting.goodput import bars
 from rlnb.display.figures import png
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.accounting.account import account_of
-from rlnb.accounting.iterations import Iterations
+from rlnb.accounting.account import Iterations, account_of
 
 
 def test_each_job_has_its_own_iterations(root: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlnb.accounting.parts import Parts, total
+from rlnb.accounting.account import Parts, total
 
 
 def test_the_wall_time_is_the_sum_of_the_parts() -> None:

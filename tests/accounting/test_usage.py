@@ -10,8 +10,8 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from rlnb.accounting import usage
-from rlnb.accounting.usage import usage_of
+from rlnb.accounting import goodput
+from rlnb.accounting.goodput import usage_of
 from rlnb.records.layout import RunDir
 
 
@@ -40,5 +40,5 @@ def test_cores_are_summed_over_nodes_and_gpus_are_averaged(tmp_path: Path) -> No
 def test_a_long_file_is_thinned_and_a_run_without_samples_has_no_load(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert math.isnan(usage_of(run).cpu_cores)
-    samples(run.system, 0, {"cpu_cores": [float(at) for at in range(10 * usage.SAMPLES)]})
-    assert usage_of(run).cpu_cores == pytest.approx(5 * usage.SAMPLES, rel=0.05)
+    samples(run.system, 0, {"cpu_cores": [float(at) for at in range(10 * goodput.SAMPLES)]})
+    assert usage_of(run).cpu_cores == pytest.approx(5 * goodput.SAMPLES, rel=0.05)

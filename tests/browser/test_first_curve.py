@@ -12,8 +12,8 @@ import rlnb
 pytestmark = in_browser("jupyterlab")
 
 CELL = """import rlnb
-from rlnb.curves import page
-page.AGAIN_S = 4
+from rlnb.curves import live
+live.AGAIN_S = 4
 run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=3000)
 run.watch(); run.wait()"""
 POINTS = """() => {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.cameras.checks import check_preview
+from rlnb.cameras.preview import check_preview
 from rlnb.tasks.card import CameraCard, TaskCard
 
 CARD = TaskCard(

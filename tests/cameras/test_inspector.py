@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
+from rlnb.cameras.frames import Finding, Shot, hidden_faults, inspect, ranges
 
 TIMES, ENVS, HEIGHT, WIDTH = 2, 4, 24, 32
 NEAR_M, FAR_M = 0.1, 10.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.cameras.policy import Subject, subject
+from rlnb.cameras.subject import Subject, subject
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir

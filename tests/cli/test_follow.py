@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import Result
 
 import rlnb
-from rlnb.cli import follow
+from rlnb.cli import runs
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -35,10 +35,10 @@ def test_logs_follow_ends_when_the_run_ends(invoke: Invoke, start: Start) -> Non
 def test_following_never_prints_part_of_a_line_or_of_a_character(tmp_path: Path) -> None:
     log = tmp_path / "node0.log"
     log.write_bytes(b"one\n" + "zwölf".encode()[:3])
-    text, end = follow.appended(log, 0, whole_lines=True)
+    text, end = runs.appended(log, 0, whole_lines=True)
     assert text == "one\n"
     log.write_bytes(b"one\n" + "zwölf".encode())
-    assert follow.appended(log, end, whole_lines=False)[0] == "zwölf"
+    assert runs.appended(log, end, whole_lines=False)[0] == "zwölf"
 
 
 def test_a_run_without_a_job_has_no_log_to_follow(invoke: Invoke, tmp_path: Path) -> None:

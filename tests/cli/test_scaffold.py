@@ -20,13 +20,13 @@ from typer.testing import CliRunner, Result
 
 import rlnb
 import rlnb.backend
-from rlnb.cli import app, scaffold
-from rlnb.cli.scaffold import KINDS, make_plugin
+from rlnb.cli import app, plugins
+from rlnb.cli.plugins import KINDS, make_plugin
 from rlnb.machine.packages import editable_line
 from rlnb.testing import LauncherConformance, LibraryConformance
 
 REPO = Path(__file__).parents[2]
-NAMES = ("x", "my-lib", "a" * scaffold.LONGEST)
+NAMES = ("x", "my-lib", "a" * plugins.LONGEST)
 """Names that make the lines of a new package as short and as long as possible."""
 HOOKS = {"library": "rlnb_libraries", "tasks": "rlnb_tasks", "launcher": "rlnb_launchers"}
 MOST_LINES = 150
@@ -183,9 +183,9 @@ def test_the_list_of_plugins_still_works(invoke: Invoke) -> None:
         ("class", "library", ["'class' is not a valid plugin name"]),
         ("rlnb-lib", "library", ["'rlnb-lib' is not a valid plugin name", "rlnb plugins new lib"]),
         (
-            "a" * (scaffold.LONGEST + 1),
+            "a" * (plugins.LONGEST + 1),
             "library",
-            ["is not a valid plugin name", f"at most {scaffold.LONGEST} characters"],
+            ["is not a valid plugin name", f"at most {plugins.LONGEST} characters"],
         ),
         ("a" * 5000, "library", ["is not a valid plugin name", "cannot be a folder: File name too long"]),
         ("", "library", ["'' is not a valid plugin name"]),

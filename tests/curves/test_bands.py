@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.curves.bands import GRID, figure, mean_curve
+from rlnb.curves.figure import GRID, bands_figure, mean_curve
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_one_seed_has_no_band_and_no_data_no_curve(seeds: list[rlnb.Run]) -> Non
 
 
 def test_each_group_is_one_colour_named_once_with_its_seeds(seeds: list[rlnb.Run]) -> None:
-    shown = figure({"one": seeds, "<b>two": seeds[:1]}, ["reward", "episode_length"])
+    shown = bands_figure({"one": seeds, "<b>two": seeds[:1]}, ["reward", "episode_length"])
     named = [trace.name for trace in shown.data if trace.showlegend]
     assert named == ["one (3 seeds)", "&lt;b&gt;two (1 seed)"]
     assert len({trace.line.color for trace in shown.data if trace.legendgroup == "one"}) == 1
@@ -48,7 +48,7 @@ def test_the_picture_of_a_band_is_faint_and_has_no_edges(seeds: list[rlnb.Run]) 
     from rlnb.curves.figure import colour
     from rlnb.display.figures import png
 
-    shown = np.asarray(Image.open(BytesIO(png(figure({"one": seeds}, ["reward"])))).convert("RGB")).reshape(-1, 3)
+    shown = np.asarray(Image.open(BytesIO(png(bands_figure({"one": seeds}, ["reward"])))).convert("RGB")).reshape(-1, 3)
     full = np.array([int(colour(0)[at : at + 2], 16) for at in (1, 3, 5)])
     faint = np.round(255 - 0.2 * (255 - full))
     strong, band = (np.abs(shown - wanted).max(axis=1) <= 3 for wanted in (full, faint))

@@ -1,4 +1,4 @@
-"""Tests of rlnb.curves.films."""
+"""Tests of rlnb.curves.live."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import rlnb
-from rlnb.curves.films import newest
+from rlnb.curves.live import newest_films
 
 
 def filmed(run: rlnb.Run) -> rlnb.Run:
@@ -20,7 +20,7 @@ def filmed(run: rlnb.Run) -> rlnb.Run:
 
 def test_the_newest_film_of_each_run_is_shown(root: Path) -> None:
     runs = [filmed(rlnb.train("Echo", library="echo", max_iterations=1).wait(60)) for _ in range(2)]
-    assert newest(runs) == ""
+    assert newest_films(runs) == ""
     for run, iterations in zip(runs, ((5, 10), (15,)), strict=True):
         (run.path / "media").mkdir()
         for iteration in iterations:
@@ -28,7 +28,7 @@ def test_the_newest_film_of_each_run_is_shown(root: Path) -> None:
     (runs[0].path / "media" / "training-000020.part.mp4").write_bytes(b"half")
     (runs[0].path / "media" / "training-last.mp4").write_bytes(b"something else")
     assert [*runs[0].films] == [5, 10]
-    page = newest(runs)
+    page = newest_films(runs)
     assert page.count("<video width=320 ") == 2
     assert f"{runs[0].id}, iteration 10" in page
     assert f"{runs[1].id}, iteration 15" in page
@@ -38,4 +38,4 @@ def test_a_run_without_films_is_not_looked_at(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
     (run.path / "media").mkdir()
     (run.path / "media" / "training-000005.mp4").write_bytes(b"a film")
-    assert newest([run]) == ""
+    assert newest_films([run]) == ""

@@ -11,7 +11,7 @@ import pytest
 
 GROWN = """
 import gc, json, psutil
-from rlnb.curves.memory import give_back
+from rlnb.curves.live import give_back
 from rlnb.metrics.columns import Column
 
 process = psutil.Process()

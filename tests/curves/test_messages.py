@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.curves import messages
-from rlnb.curves.messages import FromPage
+from rlnb.curves import stream
+from rlnb.curves.stream import FromPage
 from rlnb.storage.serial import from_json, to_json
 
-FOLDER = Path(messages.__file__).parent
+FOLDER = Path(stream.__file__).parent
 PAGE = "".join((FOLDER / name).read_text(encoding="utf-8") for name in ("feed.js", "dashboard.js"))
 
 
@@ -43,13 +43,13 @@ def test_an_unknown_request_is_refused():
 
 
 def test_the_row_of_a_run_has_its_state_and_its_share(runs):
-    row = messages.row(runs[0], "", 1)
+    row = stream.row_of(runs[0], "", 1)
     assert (row.name, row.state, row.share, row.going, row.log) == (runs[0].id, "completed", 1.0, False, "")
     assert json.dumps(to_json(row))
 
 
 def test_each_metric_has_a_chart_and_each_run_a_line(runs):
-    layout = messages.layout(runs, ["reward", "success_rate", "raw/tag"], "iterations", None)
+    layout = stream.layout(runs, ["reward", "success_rate", "raw/tag"], "iterations", None)
     assert [(panel.title, panel.unit, panel.range) for panel in layout.panels] == [
         ("reward", "return", None),
         ("success rate", "share, 0 to 1", (-0.02, 1.02)),
@@ -66,13 +66,13 @@ def test_seeds_that_start_from_runs_of_their_own_are_one_group(echo_root, runs):
     later = [
         rlnb.train("Echo", library="echo", max_iterations=2, seed=run.manifest.seed, init_from=run) for run in runs[:2]
     ]
-    assert messages.groups_of([run.wait() for run in later]) == [[0, 1]]
-    assert messages.groups_of([runs[0], later[1]]) == [[0], [1]], "weights of a run are another beginning"
+    assert stream.groups_of([run.wait() for run in later]) == [[0, 1]]
+    assert stream.groups_of([runs[0], later[1]]) == [[0], [1]], "weights of a run are another beginning"
 
 
 def test_each_group_has_a_line_with_a_band(runs):
-    groups = messages.groups_of(runs)
+    groups = stream.groups_of(runs)
     assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"
-    layout = messages.layout(runs, ["reward"], "frames", groups)
+    layout = stream.layout(runs, ["reward"], "frames", groups)
     assert layout.band
     assert [line.name for line in layout.lines] == ["goal 4 (2 seeds)", "goal 8 (1 seed)"]

@@ -38,7 +38,7 @@ def test_a_busy_kernel_sends_the_curves_unasked_and_plotly_js_once_for_each_page
 
 
 def test_a_page_that_was_opened_while_the_kernel_is_busy_gets_the_widget_and_all_curves(kernel):
-    kernel.run(f"import rlnb, time\nfrom rlnb.curves import page\npage.AGAIN_S = 1\nrun = rlnb.train('Echo', {LONG})")
+    kernel.run(f"import rlnb, time\nfrom rlnb.curves import live\nlive.AGAIN_S = 1\nrun = rlnb.train('Echo', {LONG})")
     before = len(kernel.messages)
     kernel.run("run.watch()\n" + UNTIL.format("run.progress[0] > 5") + "time.sleep(8)", cell="cell-2")
     kernel.run("run.cancel()", cell="cell-3")
@@ -54,7 +54,9 @@ def test_a_page_that_was_opened_while_the_kernel_is_busy_gets_the_widget_and_all
 
 
 def test_a_page_that_was_closed_is_expected_back(kernel):
-    kernel.run(f"import rlnb, time\nfrom rlnb.curves import page\npage.SOON_S = 1\nrun = rlnb.train('Echo', {LONG})")
+    kernel.run(
+        f"import rlnb, time\nfrom rlnb.curves import live\nlive.AGAIN_SOON_S = 1\nrun = rlnb.train('Echo', {LONG})"
+    )
     kernel.run("run.watch()")
     (widget,) = [m["content"]["comm_id"] for m in kernel.messages if "_esm" in state(m)]
     for ask in ("all", "leave"):

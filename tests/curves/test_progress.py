@@ -6,7 +6,7 @@ import time
 import pytest
 
 import rlnb
-from rlnb.curves import messages, progress
+from rlnb.curves import progress, stream
 from rlnb.spec import Command, Job, Result
 from rlnb.storage import files
 
@@ -75,7 +75,7 @@ def test_a_run_that_waits_says_why_and_since_when(waiting):
     record("PENDING (<Priority>)", minutes=12)
     assert progress.standing(run) == "queued 12 min: PENDING (<Priority>)"
     assert "queued 12 min: PENDING (&lt;Priority&gt;) <span" in progress.bar(run)
-    assert messages.row(run, "", 0).state == "queued 12 min: PENDING (<Priority>)"
+    assert stream.row_of(run, "", 0).state == "queued 12 min: PENDING (<Priority>)"
     assert progress.facts(run) == "iteration 4 of 4", "the values of the time before are not news"
     files.write_once(job.result, Result(outcome="failed", error="no such partition"))
     assert progress.standing(run) == "failed"

@@ -1,11 +1,11 @@
-"""Tests of rlnb.diagnosis.curves."""
+"""Tests of rlnb.diagnosis.symptoms."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from rlnb.diagnosis.curves import Curve
+from rlnb.diagnosis.symptoms import Curve
 
 
 def test_values_that_are_not_finite_are_counted_and_left_out() -> None:

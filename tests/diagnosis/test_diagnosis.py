@@ -14,9 +14,8 @@ from rlnb_echo.event_file import EventFile
 import rlnb
 from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
-from rlnb.diagnosis.curves import Curve
 from rlnb.diagnosis.diagnosis import _from_the_start, _is_due, diagnose, line_of
-from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom
+from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Curve, Symptom
 from rlnb.hooks import plugins
 from rlnb.records.shortage import Shortage, write
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlnb.diagnosis.curves import Curve
-from rlnb.diagnosis.symptoms import LEAST, RULES, Curves, find
+from rlnb.diagnosis.symptoms import LEAST, RULES, Curve, Curves, find
 
 COUNT = 200
 T = np.linspace(0.0, 1.0, COUNT)

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from rlnb.doctor import notebook_host
+from rlnb.doctor import machine
 
 
 def test_a_hosted_environment_is_reported_with_its_prefix_and_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ann/", "JUPYTERHUB_API_TOKEN": "s3cret", "DSW_INSTANCE_ID": "dsw-1"}
-    monkeypatch.setattr(notebook_host, "server_base_urls", lambda: [])
-    findings = notebook_host.check_hosted(tmp_path, env)
+    monkeypatch.setattr(machine, "server_base_urls", lambda: [])
+    findings = machine.check_hosted(tmp_path, env)
     assert findings[0].text == "JupyterHub and PAI-DSW; base_url /user/ann/"
     assert "s3cret" not in str(findings)
-    assert "no hosted environment" in notebook_host.check_hosted(tmp_path, {})[0].text
+    assert "no hosted environment" in machine.check_hosted(tmp_path, {})[0].text
 
 
-def place(**changes: Any) -> notebook_host.Place:
+def place(**changes: Any) -> machine.Place:
     usual = {"hosts": ("PAI-DSW",), "base_urls": (), "proxy": True, "home": True, "cache": "", "persistent": True}
-    return notebook_host.Place(**{**usual, "root": Path("/mnt/workspace/rlnb-runs"), **changes})
+    return machine.Place(**{**usual, "root": Path("/mnt/workspace/rlnb-runs"), **changes})
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def place(**changes: Any) -> notebook_host.Place:
 def test_each_missing_setting_of_a_hosted_notebook_is_a_warning_with_its_fix(
     changes: dict[str, Any], name: str, fix: str
 ) -> None:
-    assert len(notebook_host.judge(place())) == 1, "a complete setup has no warnings"
-    finding = notebook_host.judge(place(**changes))[-1]
+    assert len(machine.judge_host(place())) == 1, "a complete setup has no warnings"
+    finding = machine.judge_host(place(**changes))[-1]
     assert (finding.name, finding.level) == (name, "warning")
     assert fix in finding.fix
 
 
 def test_the_users_own_machine_needs_no_settings() -> None:
-    assert len(notebook_host.judge(place(hosts=(), persistent=False, proxy=False))) == 1
+    assert len(machine.judge_host(place(hosts=(), persistent=False, proxy=False))) == 1
 
 
 def test_the_urls_are_those_of_servers_that_still_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +57,4 @@ def test_the_urls_are_those_of_servers_that_still_run(tmp_path: Path, monkeypatc
         "jpserver-3.json": "{",
     }.items():
         (tmp_path / name).write_text(text)
-    assert notebook_host.server_base_urls() == ["/lab/"]
+    assert machine.server_base_urls() == ["/lab/"]

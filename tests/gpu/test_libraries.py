@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.spec import Json
 from rlnb.tasks import cell
-from rlnb.testing.files import run_export
+from rlnb.testing.exports import run_export
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 

@@ -18,14 +18,14 @@ DOOR = {f"rlnb/storage/{name}.py" for name in ("entries", "files", "access")}
 
 MAY: dict[str, tuple[str, ...]] = {
     "files of an installed package, of Python or of Linux": (
-        "rlnb/curves/page.py",
+        "rlnb/curves/live.py",
         "rlnb/display/live_pictures.py",
         "rlnb/display/server.py",
         "rlnb/display/live_pictures.py",
         "rlnb/display/front_end.py",
         "rlnb/display/own_user.py",
         "rlnb/doctor/interpreter.py",
-        "rlnb/doctor/notebook_host.py",
+        "rlnb/doctor/machine.py",
         "rlnb/machine/cores.py",
         "rlnb/machine/threads.py",
         "rlnb/node/descendants.py",
@@ -40,7 +40,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "a path that the user of the call has named": (
         "rlnb/cli/containers.py",
         "rlnb/cli/demo.py",
-        "rlnb/cli/scaffold.py",
+        "rlnb/cli/plugins.py",
         "rlnb/node/script.py",
         "rlnb/notebook/define.py",
         "rlnb/tasks/script.py",
@@ -70,7 +70,7 @@ MAY: dict[str, tuple[str, ...]] = {
         "plugins/rlnb-tasks/src/rlnb_tasks/urdf_robots.py",
     ),
     "slots of the machine, in a folder of this user whose owner it checks itself": ("rlnb/launch/slots.py",),
-    "a journal that Optuna writes; it is opened by the door": ("rlnb/studies/journal.py",),
+    "a journal that Optuna writes; it is opened by the door": ("rlnb/studies/trials.py",),
     "modules that a worker has been told to import, and that were checked before": (
         "rlnb/worker/isaac/import_watch.py",
         "rlnb/worker/isaac/module.py",
@@ -80,7 +80,7 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/worker/jobs/checkpoints.py",
     ),
     "the contract's tests of plugins, in a root of their own": (
-        "rlnb/testing/files.py",
+        "rlnb/testing/exports.py",
         "rlnb/testing/libraries.py",
         "rlnb/testing/trackers.py",
         "rlnb/testing/training.py",

@@ -13,8 +13,8 @@ import pytest
 from event_records import record, scalar
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
-from rlnb.metrics.ends import last_points
 from rlnb.metrics.events import EventReader
+from rlnb.metrics.metrics import last_points
 
 EVENT_FILES = Path(__file__).with_name("event_files")
 

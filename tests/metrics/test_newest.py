@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.hooks import plugins
-from rlnb.metrics.ends import last_points
-from rlnb.metrics.metrics import Metrics
-from rlnb.metrics.newest import LastPoint, LastValues
+from rlnb.metrics.metrics import LastPoint, LastValues, Metrics, last_points
 from rlnb.metrics.series import Span
 
 EVENT_FILES = Path(__file__).with_name("event_files")

@@ -10,8 +10,8 @@ import pytest
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
-from rlnb.metrics import repeats
-from rlnb.metrics.repeats import Repeats
+from rlnb.metrics import rows
+from rlnb.metrics.rows import Repeats
 
 TAG = "Train/mean_reward"
 
@@ -99,7 +99,7 @@ def test_arbitrary_bytes_raise_no_error() -> None:
 
 
 def test_the_number_of_remembered_tags_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST", 2)
+    monkeypatch.setattr(rows, "MOST", 2)
     reader = learned(scalar("a"), scalar("b"), scalar("c"))
     assert reader.read(scalar("b").SerializeToString()) is not None
     assert reader.read(scalar("c").SerializeToString()) is None

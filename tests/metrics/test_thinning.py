@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rlnb.metrics.thinning import decimate
+from rlnb.metrics.series import decimate
 
 POINTS = 1000
 

@@ -10,7 +10,7 @@ import pytest
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
-from rlnb.metrics.values import kind_of, number_of, tag_of
+from rlnb.metrics.events import kind_of, number_of, tag_of
 
 TYPES = {
     "float32": (1, "float_val"), "float64": (2, "double_val"), "int32": (3, "int_val"), "uint8": (4, "int_val"),

@@ -14,7 +14,7 @@ from event_records import record, scalar
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
-from rlnb.metrics.newest import LastPoint
+from rlnb.metrics.metrics import LastPoint
 from rlnb.records import summary as summaries
 from rlnb.records.summary import points_of, write
 from rlnb.storage import cache

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.reports import configs
+from rlnb.reports import sections
 from rlnb.storage import files
 
 SOURCE = "# <script>a task</script>\nSPEED = 1.0\nWEIGHT = 2.0\n"
@@ -51,7 +51,7 @@ def pair(root: Path) -> list[rlnb.Run]:
 
 
 def test_every_hyperparameter_is_in_a_collapsible_text(pair: list[rlnb.Run]) -> None:
-    page = configs.hyperparameters(pair[:1])
+    page = sections.hyperparameters(pair[:1])
     assert f"<summary>{pair[0].id}: 3 hyperparameters</summary>" in page
     assert "algorithm.learning_rate = 0.001" in page
     assert "&lt;b&gt;ppo" in page
@@ -60,7 +60,7 @@ def test_every_hyperparameter_is_in_a_collapsible_text(pair: list[rlnb.Run]) -> 
 
 def test_hyperparameters_that_differ_from_the_parents_are_a_table(pair: list[rlnb.Run]) -> None:
     parent, child = pair
-    page = configs.hyperparameters([child])
+    page = sections.hyperparameters([child])
     changes = page[page.index("changes since its parent") :]
     texts = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", changes)
     assert texts[:3] == ["", parent.id, child.id]
@@ -73,7 +73,7 @@ def test_hyperparameters_that_differ_from_the_parents_are_a_table(pair: list[rln
 
 
 def test_the_source_is_escaped_and_collapsible(pair: list[rlnb.Run]) -> None:
-    page = configs.sources(pair[:1])
+    page = sections.sources(pair[:1])
     assert f"<details><summary>{pair[0].id}: my_task.py, 3 lines</summary>" in page
     assert "&lt;script&gt;a task" in page
     assert "<script" not in page
@@ -81,7 +81,7 @@ def test_the_source_is_escaped_and_collapsible(pair: list[rlnb.Run]) -> None:
 
 
 def test_the_difference_to_the_parents_source_is_a_unified_diff(pair: list[rlnb.Run]) -> None:
-    page = configs.sources([pair[1]])
+    page = sections.sources([pair[1]])
     changes = re.sub(r"</?span[^>]*>", "", page[page.index("changes of the source") :])
     assert f"--- {pair[0].id}/my_task.py\n+++ {pair[1].id}/my_task.py\n" in changes
     assert "\n-SPEED = 1.0\n+SPEED = 3.0\n" in changes
@@ -92,19 +92,19 @@ def test_equal_sources_are_said_to_be_equal(root: Path) -> None:
     parent = rlnb.train("Echo", library="echo", max_iterations=3).wait()
     child = rlnb.train("Echo", library="echo", max_iterations=3, init_from=parent).wait()
     runs = [give_source(run, SOURCE) for run in (parent, child)]
-    assert f"The source is that of its parent {parent.id}." in configs.sources(runs)
-    assert "has written no agent config: echo dumps none" in configs.hyperparameters(runs)
+    assert f"The source is that of its parent {parent.id}." in sections.sources(runs)
+    assert "has written no agent config: echo dumps none" in sections.hyperparameters(runs)
 
 
 def test_a_parent_that_is_not_here_is_named(pair: list[rlnb.Run], tmp_path: Path) -> None:
     pair[0].path.rename(tmp_path / "away")
-    assert f"come from {pair[0].id}, whose run is not here." in configs.hyperparameters([pair[1]])
-    assert "changes of the source" not in configs.sources([pair[1]])
+    assert f"come from {pair[0].id}, whose run is not here." in sections.hyperparameters([pair[1]])
+    assert "changes of the source" not in sections.sources([pair[1]])
 
 
 def test_a_task_of_a_package_has_no_source_in_the_run(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
-    assert "the task Echo belongs to a package" in configs.sources([run])
+    assert "the task Echo belongs to a package" in sections.sources([run])
 
 
 def test_a_file_outside_of_the_run_is_not_shown(pair: list[rlnb.Run], tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_a_file_outside_of_the_run_is_not_shown(pair: list[rlnb.Run], tmp_path: 
     link = pair[0].record.folder.source / "my_task.py"
     link.unlink()
     link.symlink_to(tmp_path / "secret.py")
-    assert "SECRET" not in configs.sources(pair)
+    assert "SECRET" not in sections.sources(pair)
 
 
 def test_a_long_source_is_named_only(pair: list[rlnb.Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configs, "SOURCE_BYTES", len(SOURCE) + 10)
-    page = configs.sources([pair[1]])
+    monkeypatch.setattr(sections, "SOURCE_BYTES", len(SOURCE) + 10)
+    page = sections.sources([pair[1]])
     assert "SPEED = 3.0" in page
     assert "terms.py, 1 line</summary><p>Not shown: it is too long.</p>" in page

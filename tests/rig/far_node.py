@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from rlnb.launch.local import LocalLauncher
-from rlnb.testing.processes import lives
+from rlnb.testing.runs import lives
 
 WORKER = """
 import faulthandler, os, signal, socket, sys, threading, time

@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.display.figures import drawable, png
 from rlnb.display.pictures import red_green_blue
-from rlnb.studies.coordinates import colour, importance_bars, parallel_coordinates
+from rlnb.studies.sweep_figures import colour, importance_bars, parallel_coordinates
 
 optuna = pytest.importorskip("optuna")
 

@@ -7,7 +7,7 @@ import pytest
 from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
-from rlnb.studies.journal import Subject, common, hold, storage
+from rlnb.studies.trials import Subject, common, hold, storage
 
 optuna = pytest.importorskip("optuna")
 
@@ -63,10 +63,10 @@ study.sampler, study.pruner
 study.trials_dataframe()
 """
 USE = """
-from rlnb.studies import journal, sweep
+from rlnb.studies import sweep, trials
 from rlnb.studies.trials import Search, runs_of
 folder = rlnb.options.folders.sweeps
-subject = journal.Subject(task="Echo", library="echo", metric="reward", direction="maximize", space="", arguments="{}")
+subject = trials.Subject(task="Echo", library="echo", metric="reward", direction="maximize", space="", arguments="{}")
 search = Search(space={}, n_trials=0, at_once=1, metric="reward", objective=None, start=print, start_array=None)
 def drive(name):
     return sweep._begin(name, folder / f"{name}.journal", subject, search, sampler=None, pruner=None)

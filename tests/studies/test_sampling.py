@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlnb.studies.sampling import at_once_sampler
+from rlnb.studies.trials import at_once_sampler
 
 optuna = pytest.importorskip("optuna")
 

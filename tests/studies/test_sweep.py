@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.studies import journal
+from rlnb.studies import trials
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
 
@@ -124,8 +124,8 @@ def test_a_refused_call_releases_the_lock(root):
 
 
 def test_a_continued_sweep_does_not_repeat_values(root):
-    for trials in (2, 4):
-        sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=trials, name="more", **FAST).wait(60)
+    for number in (2, 4):
+        sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=number, name="more", **FAST).wait(60)
     assert len({trial.params["agent.goal"] for trial in sweep.study.trials}) == 4
 
 
@@ -217,7 +217,7 @@ def test_hostile_text_is_escaped_in_the_table(root):
     hostile = "<script>alert(1)</script>"
     path = rlnb.options.folders.sweeps / "odd.journal"
     path.parent.mkdir(parents=True)
-    study = optuna.create_study(study_name="odd", storage=journal.storage(path))
+    study = optuna.create_study(study_name="odd", storage=trials.storage(path))
     distribution = optuna.distributions.CategoricalDistribution([hostile])
     study.add_trial(
         optuna.trial.create_trial(

@@ -7,8 +7,7 @@ import pytest
 
 import rlnb
 from rlnb.studies import trials
-from rlnb.studies.sampling import at_once_sampler
-from rlnb.studies.trials import Driver, Search, runs_of
+from rlnb.studies.trials import Driver, Search, at_once_sampler, runs_of
 
 optuna = pytest.importorskip("optuna")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.testing.curves import first_observations, learned
+from rlnb.testing.runs import first_observations, learned
 
 
 def test_the_learned_curves_leave_out_what_depends_on_the_clock(root: Path) -> None:

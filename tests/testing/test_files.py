@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.testing.files import FOREIGN_GPU, write_as_on_gpu, write_with_code
+from rlnb.testing.exports import FOREIGN_GPU, write_as_on_gpu, write_with_code
 
 
 def test_a_checkpoint_of_a_gpu_has_the_same_values_and_needs_a_choice_of_the_device(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rlnb.cli.scaffold import Names, make_plugin
+from rlnb.cli.plugins import Names, make_plugin
 
 pytestmark = [
     pytest.mark.isaaclab,

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.testing.processes import lives, processes_of, until
+from rlnb.testing.runs import lives, processes_of, until
 
 
 def test_a_condition_that_does_not_come_is_named() -> None:

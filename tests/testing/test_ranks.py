@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.records.ranks import Ranks
 from rlnb.studies.verify import Synchronisation
-from rlnb.testing.ranks import FIXES, differences_of, faults_of
+from rlnb.testing.runs import FIXES, differences_of, faults_of
 
 SOUND = Synchronisation(parameters=("a", "a"), statistics=("b", "b"), observations=("c", "d"), control=("e", "f"))
 

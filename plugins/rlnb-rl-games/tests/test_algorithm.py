@@ -201,7 +201,7 @@ def test_a_checkpoint_with_the_names_of_compiled_models_is_resumed(trainings: Tr
 
 
 def test_a_checkpoint_of_a_gpu_is_resumed_and_started_from(trainings: Trainings) -> None:
-    from rlnb.testing.files import write_as_on_gpu
+    from rlnb.testing.exports import write_as_on_gpu
 
     checkpoint = trainings(compiles=False, central_value=False)
     write_as_on_gpu(checkpoint)

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from rlnb_rl_games import weights  # noqa: E402
 
-from rlnb.testing.files import write_as_on_gpu  # noqa: E402
+from rlnb.testing.exports import write_as_on_gpu  # noqa: E402
 
 
 def module(*, compiles: bool) -> Any:

@@ -58,7 +58,7 @@ def network(act: Callable[[Any, Any, Any], Any]) -> Any:
 def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
 
-    from rlnb.testing.files import run_export
+    from rlnb.testing.exports import run_export
 
     policy = network(lambda self, obs, _: self.dropout(self.linear(obs)))
     written = traced(policy, Env("policy", "critic"), tmp_path, ["torchscript", "onnx"])
@@ -101,7 +101,7 @@ def network_of_gpu() -> Any:
 def test_a_policy_of_a_gpu_is_written_for_a_cpu(tmp_path: Path, has_export: bool) -> None:
     torch = pytest.importorskip("torch")
 
-    from rlnb.testing.files import run_export
+    from rlnb.testing.exports import run_export
 
     policy, formats = network_of_gpu(), ["torchscript", "onnx"]
     if has_export:
@@ -178,7 +178,7 @@ def test_the_observation_groups_that_a_policy_reads_are_inputs(
     torch = pytest.importorskip("torch")
     import onnxruntime
 
-    from rlnb.testing.files import run_export
+    from rlnb.testing.exports import run_export
 
     policy = network(act)
     written = traced(policy, Env(*groups), tmp_path, ["torchscript", "onnx"])

@@ -9,6 +9,7 @@ from typing import Any
 from rlnb.curves.live import watch
 from rlnb.curves.tensorboard import tensorboard
 from rlnb.errors import RlnbError, unknown
+from rlnb.notebook import define
 from rlnb.reports.report import report
 from rlnb.run import find
 from rlnb.run.listing import Runs
@@ -57,3 +58,16 @@ def line(text: str) -> Any:
     if not runs:
         raise RlnbError("There are no runs yet. Start one with rlnb.train(...).")
     return VERBS[verb](runs)
+
+
+# -- task magic ------------------------------------------------------------------------------------------------------
+
+
+def register_magics(ipython: Any) -> None:
+    """Register ``%%task``; called by ``%load_ext rlnb``."""
+
+    def task(line: str, cell: str) -> None:
+        """Save this cell as the task ``%%task Name``; it is not executed in this kernel."""
+        define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
+
+    ipython.register_magic_function(task, magic_kind="cell", magic_name="task")
