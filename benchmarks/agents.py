@@ -19,8 +19,8 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.simulation import simulator
 from rlnb.tasks import requests
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
 
 STOCK = "import isaaclab_tasks"
 STOCK_CONFIG = """

@@ -17,11 +17,10 @@ from rlnb.errors import RlnbError
 from rlnb.metrics.events import EventReader
 from rlnb.metrics.series import Span, ends_of
 from rlnb.node.peers import HANGS
-from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.checkpoints import Checkpoints, Save, saves_of
+from rlnb.records.incidents import never_trained
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.restarts import never_trained
-from rlnb.records.saves import Save, saves_of
 from rlnb.spec import ENDED, SYSTEM, Manifest, Result, State
 from rlnb.storage import entries, files
 from rlnb.storage.clock import moment_s

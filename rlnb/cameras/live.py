@@ -13,8 +13,7 @@ from rlnb.hooks import plugins
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
-from rlnb.records.script_record import ScriptRecord
-from rlnb.records.stock_record import StockRecord
+from rlnb.records.stock_record import ScriptRecord, StockRecord
 from rlnb.spec import COLOR, ENDED
 from rlnb.storage.files import whole
 from rlnb.tasks.aim import Aim, turned, valid_aim

@@ -10,9 +10,8 @@ from rlnb.hooks import plugins
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.find import find_one
 from rlnb.records.options import env_mode
-from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
-from rlnb.records.trained import task_of
+from rlnb.records.trust import refuse_another_users, task_of
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.spec import EnvMode, Task

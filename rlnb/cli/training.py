@@ -18,7 +18,7 @@ from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust
 from rlnb.errors import RlnbError
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.spec import ENDED, Json
-from rlnb.training.request import TrainRequest
+from rlnb.training.arguments import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher

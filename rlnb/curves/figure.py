@@ -17,7 +17,7 @@ from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
 from rlnb.hooks import plugins
 from rlnb.metrics.folders import split
 from rlnb.metrics.series import decimate
-from rlnb.records.asked import asked
+from rlnb.records.arguments import asked
 from rlnb.spec import METRICS, SYSTEM
 
 if TYPE_CHECKING:

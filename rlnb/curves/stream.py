@@ -18,7 +18,7 @@ from rlnb.curves.figure import begin_s, mean_of, source, x_values
 from rlnb.display.table import counted
 from rlnb.errors import NotFoundError
 from rlnb.metrics.series import decimate
-from rlnb.records.asked import ALIKE, alike
+from rlnb.records.arguments import ALIKE, alike
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlnb.errors import Problem, RlnbError
 from rlnb.hooks import plugins
-from rlnb.launch.hosted import HostedLauncher
+from rlnb.launch.detached import HostedLauncher
 from rlnb.machine import cuda, gpus
 from rlnb.machine.gpus import Gpu
 from rlnb.spec import Json, Manifest

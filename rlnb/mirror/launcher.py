@@ -27,11 +27,11 @@ from rlnb.mirror.inquiry import problems_of, versions
 from rlnb.mirror.near import handle
 from rlnb.mirror.simulator import FarJob
 from rlnb.records import remote
+from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.records.owner import another_users
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
-from rlnb.records.waits import WaitsWriter
+from rlnb.records.trust import another_users
 from rlnb.simulation.job import SimulatorJob
 from rlnb.spec import Json, Manifest
 from rlnb.storage import entries, files

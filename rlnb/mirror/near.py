@@ -17,10 +17,10 @@ from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
 from rlnb.mirror.part import Part, write_at
 from rlnb.records import remote
-from rlnb.records.checkpoint_files import companions_of, files_of
+from rlnb.records.checkpoints import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
-from rlnb.run.hosted_job import HostedJob
+from rlnb.run.detached_job import HostedJob
 from rlnb.spec import Job, Json
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below

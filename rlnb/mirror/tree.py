@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, TypeAlias
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.records import remote
-from rlnb.records.checkpoint_files import belongs, folder_of
+from rlnb.records.checkpoints import belongs, folder_of
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, SUMMARY, RunDir
 from rlnb.storage import files
 from rlnb.storage.entries import files_below

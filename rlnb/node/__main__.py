@@ -19,11 +19,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlnb.node.agent import Agent
 from rlnb.node.child import adopt_orphans, spawn
 from rlnb.node.peers import Member
-from rlnb.node.server import keep_beside
 from rlnb.node.simulator import keep_simulator
+from rlnb.node.supervisor import Agent, keep_beside
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command
 from rlnb.storage import files
@@ -65,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     if argv[:1] == ["--warm"]:
         return keep_simulator(Path(argv[1]), argv[2:])
     if argv[:1] == ["--serve"]:
-        from rlnb.node.interactive import serve  # asyncio and ssl, which an agent does not need
+        from rlnb.node.remote_job import serve  # asyncio and ssl, which an agent does not need
 
         return serve(argv[1:])
     return run_job(argv)

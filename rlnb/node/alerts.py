@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
-from rlnb.records.alerts import WEBHOOK, Alert, write
+from rlnb.records.incidents import WEBHOOK, Alert, write_alert
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.spec import Manifest
 from rlnb.storage import files
@@ -112,7 +112,7 @@ class Lookout:
         """Keep an alert, and tell the webhook; return False if it is not the first one of its rule."""
         self._rules.remove(rule)
         try:
-            if not write(self._job, Alert(rule=rule, what=what, time=files.now(), iteration=iteration)):
+            if not write_alert(self._job, Alert(rule=rule, what=what, time=files.now(), iteration=iteration)):
                 return False
         except OSError as exc:  # a full disk, say, of which the webhook can be told
             sys.stderr.write(f"rlnb.node: the alert {rule!r} could not be kept: {exc}\n")

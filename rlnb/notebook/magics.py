@@ -11,7 +11,7 @@ from rlnb.curves.tensorboard import tensorboard
 from rlnb.errors import RlnbError, unknown
 from rlnb.notebook import define
 from rlnb.reports.report import report
-from rlnb.run import find
+from rlnb.run import selection
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.simulation.handle import simulators
@@ -51,10 +51,10 @@ def line(text: str) -> Any:
     if verb == "runs":
         if ids:
             raise RlnbError(f"%rlnb runs takes no filter. Use rlnb.runs(task={ids[0]!r}), or state=, tag= or where=.")
-        return find.runs()
+        return selection.runs()
     if verb not in VERBS:
         raise unknown("verb", verb, ["runs", "simulator", *VERBS], has="%rlnb has")
-    runs = [find.get_run(id) for id in ids] or list(find.runs()[:1])
+    runs = [selection.get_run(id) for id in ids] or list(selection.runs()[:1])
     if not runs:
         raise RlnbError("There are no runs yet. Start one with rlnb.train(...).")
     return VERBS[verb](runs)

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.launch.command import worker_command
-from rlnb.node.agent import Agent
 from rlnb.node.child import spawn
 from rlnb.node.peers import JOIN_S, Member
+from rlnb.node.supervisor import Agent
 from rlnb.pods.member import check_master, member_of, node_of
-from rlnb.records import refusals
+from rlnb.records import incidents
+from rlnb.records.incidents import interruptions
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.records.restarts import interruptions
 from rlnb.spec import Command, Manifest, Result
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
@@ -79,7 +79,7 @@ def _refuse(job: JobDir, error: str, node: int | None) -> None:
     if node == 0:
         files.write_once(job.result, Result(outcome="failed", error=error, ended=files.now()), job.reserve)
     else:
-        refusals.write(job, error, node)
+        incidents.write_refusal(job, error, node)
 
 
 class Pod:
@@ -207,7 +207,7 @@ class Pod:
     def _continue(self) -> JobDir | None:
         """Add the job that continues the training, as its first node."""
         from rlnb.records.record import RunRecord
-        from rlnb.run.interruption import go_on  # imports much that a pod needs only now
+        from rlnb.run.detached_job import go_on  # imports much that a pod needs only now
 
         if following := self.job.sibling(self.job.successor_name()):
             return following
@@ -220,7 +220,7 @@ class Pod:
             following, reason = None, str(exc)
         if following is None:
             sys.stderr.write(f"rlnb.pods: The training does not go on: {reason}\n")
-            refusals.write(self.job, reason, 0)  # the other pods wait for this node
+            incidents.write_refusal(self.job, reason, 0)  # the other pods wait for this node
         return following
 
     def _keep_heartbeat(self, node: int) -> None:

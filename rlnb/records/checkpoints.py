@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import fnmatch
 import itertools
+import json
 import logging
 import math
+import os
 import re
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Protocol
+import zipfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Protocol
 
-from rlnb.contracts.libraries import Library
+from rlnb.contracts.libraries import STEM, Library
 from rlnb.errors import NotFiniteError, RlnbError, RunError, refuse_other_than_text
 from rlnb.hooks import plugins
 from rlnb.metrics.metrics import Metrics
-from rlnb.records import checkpoint_files
-from rlnb.records.layout import RunDir
+from rlnb.records import remote, weights
+from rlnb.records.layout import JobDir, RunDir, is_match
 from rlnb.spec import Started
-from rlnb.storage import files
+from rlnb.storage import entries, files
+from rlnb.storage.entries import files_below
+from rlnb.storage.serial import from_json
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +88,7 @@ class Checkpoints(list[Path]):
 
     def fault(self, path: Path, *, to_resume: bool = False) -> str:
         """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
-        return "" if path in self.far else checkpoint_files.fault_of(path, self._library, to_resume=to_resume)
+        return "" if path in self.far else fault_of(path, self._library, to_resume=to_resume)
 
     def none_sound(self, *, to_resume: bool = False) -> str:
         """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
@@ -94,7 +102,7 @@ class Checkpoints(list[Path]):
             path: The checkpoint, or one of its companions, which only a training that goes on reads.
             to_resume: Whether the companions of the other one have to be finite too.
         """
-        owner = next((one for one in self if path in checkpoint_files.companions_of(one, self._library)), path)
+        owner = next((one for one in self if path in companions_of(one, self._library)), path)
         to_resume |= owner != path
         sound = self.last_sound(before=owner, to_resume=to_resume)
         if sound is None or sound == owner:
@@ -113,15 +121,15 @@ class Checkpoints(list[Path]):
 
     def far_files(self, path: Path) -> list[Path]:
         """Return the files of a checkpoint that are only on another machine, in the order in which they are copied."""
-        return checkpoint_files.far_files_of(self._record.folder, path, self._library)
+        return far_files_of(self._record.folder, path, self._library)
 
     def is_whole(self, path: Path) -> bool:
         """Return whether a checkpoint and its companions are complete, as far as that shows without loading them."""
-        return checkpoint_files.is_whole(path, self._library)
+        return is_whole(path, self._library)
 
     def size(self, path: Path) -> int:
         """Return the size of a checkpoint in bytes, all its files and companions included."""
-        return checkpoint_files.size_of(path, self._library)
+        return size_of(path, self._library)
 
     def delete(self, path: Path) -> None:
         """Delete a checkpoint with its companions.
@@ -133,7 +141,7 @@ class Checkpoints(list[Path]):
         folder = self._record.folder.path.resolve()
         if not path.parent.resolve().is_relative_to(folder):
             raise RunError(f"{path} is in {path.parent.resolve()}, which is not in {folder}. Delete it there.")
-        checkpoint_files.remove(path, self._library)
+        remove(path, self._library)
 
     @property
     def _library(self) -> Library:
@@ -199,3 +207,234 @@ class Checkpoints(list[Path]):
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         kept |= {*itertools.islice((path for *_, path in sorted(rated, reverse=True) if not self.fault(path)), 1)}
         return [path for path in counted if path not in kept]
+
+
+# -- checkpoint files ------------------------------------------------------------------------------------------------
+# A companion is written before its checkpoint, so a checkpoint that exists has all of its companions.
+
+
+TENSORS = (".npz", ".safetensors")
+"""Suffixes of files that hold nothing but tensors."""
+MOST_SEARCHED_BYTES = 2**30
+"""Size up to which a companion is searched for values that are not finite. Its arrays are read into memory."""
+REMOVED = ".removed-"
+"""Begin of the name of a folder that is being removed."""
+
+
+def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path]]:
+    """Return the checkpoints of a run, oldest iteration first, and those that are not wholly on this machine.
+
+    Args:
+        run: The run.
+        library: The library that wrote them.
+    """
+    away = remote.far_files(run)
+    far = {path for path in (_owner(path, run, library) for path in away) if path is not None}
+    folders = library.checkpoint_is_folder
+    paths = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern, far, folders=folders)
+    paths = [path for path in paths if not _is_companion(path.name, library)]
+    far |= {path for path in paths if any(companion in away for companion in companions_of(path, library))}
+    return paths, frozenset(far)
+
+
+def newest_of(run: RunDir, library: Library) -> str | None:
+    """Return the path of the newest checkpoint below the run's folder, as a result has it; None if there is none."""
+    paths, _ = checkpoints_of(run, library)
+    return paths[-1].relative_to(run.path).as_posix() if paths else None
+
+
+def far_files_of(run: RunDir, checkpoint: Path, library: Library) -> list[Path]:
+    """Return the files of a checkpoint that are only on another machine, in the order in which they are copied.
+
+    The file with the checkpoint's own name is the last, so a checkpoint that has arrived has its companions.
+    """
+    away = remote.far_files(run)
+    companions = [path for path in companions_of(checkpoint, library) if path in away]
+    return [*companions, *sorted(path for path in away if path == checkpoint or checkpoint in path.parents)]
+
+
+def files_of(checkpoint: Path) -> Iterator[Path]:
+    """Yield the files of a checkpoint without its companions: itself, or all files of a folder."""
+    return files_below(checkpoint) if checkpoint.is_dir() else iter([checkpoint])
+
+
+def companions_of(checkpoint: Path, library: Library) -> list[Path]:
+    """Return the paths of a checkpoint's companions, whether they exist or not."""
+    names = (name.replace(STEM, checkpoint.stem) for name in library.checkpoint_companions)
+    return [checkpoint.with_name(name) for name in names]
+
+
+def folder_of(path: PurePosixPath, library: Library) -> PurePosixPath | None:
+    """Return the checkpoint that is a folder and has a file in it; None if there is none.
+
+    Args:
+        path: Path of the file below the logs.
+        library: The library that wrote it.
+    """
+    if not library.checkpoint_is_folder:
+        return None
+    parents = [*path.parents][-2::-1]  # without "."
+    return next((parent for parent in parents if is_match(parent.as_posix(), library.checkpoint_glob)), None)
+
+
+def belongs(path: PurePosixPath, library: Library) -> bool:
+    """Return whether a file is part of a checkpoint, by its path below the logs."""
+    if _is_companion(path.name, library) or folder_of(path, library) is not None:
+        return True
+    return not library.checkpoint_is_folder and is_match(path.as_posix(), library.checkpoint_glob)
+
+
+def size_of(checkpoint: Path, library: Library) -> int:
+    """Return the size of all files of a checkpoint, in bytes."""
+    return sum(map(_size, (*files_of(checkpoint), *companions_of(checkpoint, library))))
+
+
+def remove(checkpoint: Path, library: Library) -> None:
+    """Remove all files of a checkpoint, and the companions last: a checkpoint that is still listed has them.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    if checkpoint.is_dir() and not checkpoint.is_symlink():
+        hidden = checkpoint.with_name(f"{REMOVED}{checkpoint.name}")  # half a folder would look like a checkpoint
+        entries.rename(checkpoint, hidden.name)
+        entries.remove_tree(hidden)
+    else:
+        entries.remove(checkpoint)
+    for companion in companions_of(checkpoint, library):
+        entries.remove(companion)
+
+
+def is_whole(checkpoint: Path, library: Library) -> bool:
+    """Return whether a checkpoint and its companions are complete, as far as that shows without loading them.
+
+    A loss of power, a full disk or a broken copy leaves an empty or a truncated file. A companion that does not exist
+    was not saved.
+    """
+    if library.checkpoint_is_folder != checkpoint.is_dir():
+        return False
+    companions = (path for path in companions_of(checkpoint, library) if files.there(path))
+    paths = [*files_of(checkpoint), *companions]
+    return bool(paths) and all(map(is_whole_file, paths))
+
+
+def fault_of(checkpoint: Path, library: Library, *, to_resume: bool = False) -> str:
+    """Return why a checkpoint cannot be used, as the end of a sentence: torn, or not finite. Empty if it can.
+
+    Args:
+        checkpoint: The checkpoint.
+        library: The library that wrote it.
+        to_resume: Whether its companions are searched too for values that are not finite. Only a training that goes on
+            reads them. The worker searches those that are larger than :data:`MOST_SEARCHED_BYTES`.
+    """
+    if not is_whole(checkpoint, library):
+        return "is not a complete checkpoint: it is torn"
+    fault = weights.fault_of(checkpoint)
+    if fault or not to_resume:
+        return f"is not finite: {fault}" if fault else ""
+    searched = (path for path in companions_of(checkpoint, library) if _size(path) <= MOST_SEARCHED_BYTES)
+    faults = ((path, weights.fault_of(path)) for path in searched)
+    return next((f"is not finite: {fault} in {path.name}" for path, fault in faults if fault), "")
+
+
+def is_whole_file(path: Path) -> bool:
+    """Return whether a file is complete, as far as its format tells.
+
+    ``torch.save`` and ``numpy.savez`` write a zip archive, which ends with its directory (section 4.3.6 of PKWARE's
+    APPNOTE).
+    """
+    try:
+        with files.open_regular(path) as file:
+            if path.suffix == ".safetensors":
+                return _is_whole_safetensors(file)
+            begin = file.read(2)
+            if begin == b"PK":
+                return zipfile.is_zipfile(file)
+        return bool(begin) and (path.suffix != ".json" or files.read_json(path) is not None)
+    except (OSError, RlnbError, ValueError):
+        return False
+
+
+def _is_whole_safetensors(file: BinaryIO) -> bool:
+    """Return whether a file is as long as its header says, which is a length, JSON, and then the tensors.
+
+    https://huggingface.co/docs/safetensors describes the format.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    if length > files.LARGEST_BYTES:
+        return False
+    try:
+        tensors = (entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__")
+        end = max((int(entry["data_offsets"][1]) for entry in tensors), default=0)
+    except (AttributeError, LookupError, TypeError):  # other JSON
+        return False
+    return file.seek(0, os.SEEK_END) == 8 + length + end
+
+
+def _owner(path: Path, run: RunDir, library: Library) -> Path | None:
+    """Return the checkpoint to which a file of a run belongs; None for a companion, and for any other file."""
+    if not path.is_relative_to(run.logs):
+        return None
+    below = PurePosixPath(path.relative_to(run.logs))
+    if (folder := folder_of(below, library)) is not None:
+        return run.logs / folder
+    is_own = belongs(below, library) and not _is_companion(below.name, library)
+    return path if is_own else None
+
+
+def _is_companion(name: str, library: Library) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern.replace(STEM, "*")) for pattern in library.checkpoint_companions)
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):  # removed at this moment in favour of a newer one
+        return path.stat().st_size
+    return 0
+
+
+# -- saves -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Save:
+    """One checkpoint that was written."""
+
+    file: str
+    """Name of the checkpoint's file or folder, or of a companion."""
+    end_s: float
+    """Time at which it was complete, in seconds since the epoch."""
+    duration_s: float
+    """Seconds that the training spent on it."""
+    size: int = 0
+    """Bytes of the file; 0 in the records of older versions of rlnb."""
+
+
+def append_save(job: JobDir, save: Save) -> None:
+    """Add a checkpoint to a job's record. A full disk, or a job whose folder was removed, does not end the training."""
+    # One write to the end of the file: a training that is killed leaves at most one torn line.
+    with contextlib.suppress(OSError), entries.open_to_add(job.saves) as file:
+        file.write((json.dumps(files.plain(save)) + "\n").encode())
+
+
+def saves_of(job: JobDir) -> list[Save] | None:
+    """Return the checkpoints that a job has written, oldest first; None if they were not recorded.
+
+    Torn and foreign lines are skipped.
+    """
+    lines = _lines(job.saves)
+    if lines is None:
+        return None
+    saves = []
+    for line in lines:
+        with contextlib.suppress(ValueError, RlnbError):
+            data = json.loads(line)
+            saves += [from_json(Save, data, ignore_unknown=True)] if isinstance(data, dict) else []
+    return saves
+
+
+def _lines(path: Path) -> list[str] | None:
+    try:
+        with files.open_regular(path) as file:
+            return file.read(files.LARGEST_BYTES).decode("utf-8", "replace").splitlines()
+    except (OSError, RlnbError):
+        return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -11,16 +12,14 @@ from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.hooks import plugins
 from rlnb.records import remote
-from rlnb.records.asked import asked, modules
-from rlnb.records.config import resolved
+from rlnb.records.arguments import asked, modules, resolved_configs
 from rlnb.records.find import find, open_record
+from rlnb.records.incidents import refusals_of
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.refusals import refusals_of
-from rlnb.records.script_record import ScriptRecord
-from rlnb.records.stock_record import StockRecord, fix_of
-from rlnb.records.trained import trained_task
+from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
+from rlnb.records.trust import trained_task
 from rlnb.records.withdrawal import end
 from rlnb.spec import ENDED, State
 from rlnb.storage import entries, files
@@ -32,14 +31,12 @@ if TYPE_CHECKING:
 
     from rlnb.display.video import Video
     from rlnb.metrics.metrics import Metrics, NewestValues
-    from rlnb.records.alerts import Alert
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
-    from rlnb.records.restarts import Restart
-    from rlnb.records.shortage import Shortage
-    from rlnb.records.waits import Waits
+    from rlnb.records.incidents import Alert, Restart, Shortage, Waits
     from rlnb.spec import Json, Manifest, Result, Started, Task
+
 MOST_LOG_BYTES = 1 << 26
 """Most bytes of a log that are read."""
 
@@ -254,10 +251,10 @@ class RunFacts:
     @property
     def shortages(self) -> tuple[Shortage, ...]:
         """Limits of the physics solver that envs of the newest training have exceeded, so that contacts were lost."""
-        from rlnb.records.shortage import read
+        from rlnb.records.incidents import read_shortages
 
         job = self._record.training
-        return read(sorted(entries.matching(job.folder.path, "shortages*.json"))) if job else ()
+        return read_shortages(sorted(entries.matching(job.folder.path, "shortages*.json"))) if job else ()
 
     @property
     def flight(self) -> Flight | None:
@@ -276,7 +273,7 @@ class RunFacts:
     @property
     def alerts(self) -> list[Alert]:
         """The alerts of all trainings of this run, oldest first."""
-        from rlnb.records.alerts import alerts_of
+        from rlnb.records.incidents import alerts_of
 
         return alerts_of(job.folder for job in self.jobs if job.kind == "train")
 
@@ -308,7 +305,7 @@ class RunFacts:
     @property
     def config(self) -> Mapping[str, Json]:
         """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
-        return {**asked(self.manifest), **modules(self.started), **resolved(self._record.folder)}
+        return {**asked(self.manifest), **modules(self.started), **resolved_configs(self._record.folder)}
 
     @property
     def eta_s(self) -> float | None:
@@ -389,3 +386,67 @@ class RunFacts:
 def tags_of(record: RunRecord) -> Tags:
     """Return a run's tags."""
     return Tags(record.folder.notes, record.manifest.tags)
+
+
+# -- differences -----------------------------------------------------------------------------------------------------
+
+
+_OF_A_CELL = re.compile(r"\b(rlnb_task_\w+)_[0-9a-f]{12}\b")
+"""Name of a cell's module, as :func:`rlnb.worker.isaac.module.import_file` makes it."""
+
+
+def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
+    """Return the value of each run, by its id, for every argument and resolved config value that differs.
+
+    Two kinds of values are left out, because they say nothing: texts that differ only in the folder or the id of their
+    run, and config values that repeat an argument in all runs, such as ``env.seed``. The name of a cell's module has a
+    hash of its source, which is left out too, since ``source`` has it: functions of the same name count as equal. A run
+    that waits in a queue has no resolved config yet, so only its arguments are compared. A module of a package is
+    compared between the runs that have imported it, because a living simulator has also those of its earlier runs.
+
+    Args:
+        runs: Runs with different ids.
+
+    Returns:
+        Values by id, by name; an empty text for a run that lacks the name.
+    """
+    configs = {run.id: run.config for run in runs}
+    names = dict.fromkeys(name for config in configs.values() for name in config)
+    rows = {name: {id: _unhashed(config.get(name, "")) for id, config in configs.items()} for name in names}
+    arguments = {name for run in runs for name in asked(run.manifest)}
+    plain = {run.id: (str(run.path), run.id) for run in runs}
+    return {
+        name: row
+        for name, row in rows.items()
+        if len({_text(value, plain[id]) for id, value in row.items() if _compares(name, configs[id], arguments)}) > 1
+        and not _repeats(name, rows, arguments)
+    }
+
+
+def _compares(name: str, config: Mapping[str, Json], arguments: Collection[str]) -> bool:
+    """Return whether a run's value of a name, or the lack of one, says anything."""
+    if name in arguments:
+        return True
+    return name in config if name.startswith("source.") else bool(config.keys() - arguments)
+
+
+def _unhashed(value: Json) -> Json:
+    """Return a value without the hashes in the names of cells' modules."""
+    if isinstance(value, str):
+        return _OF_A_CELL.sub(r"\1", value)
+    return [_unhashed(item) for item in value] if isinstance(value, list) else value
+
+
+def _text(value: Json, names: tuple[str, str]) -> str:
+    """Return a value as text without its run's folder and id."""
+    text = repr(value)
+    for name in names:
+        text = text.replace(name, "")
+    return text
+
+
+def _repeats(name: str, rows: Mapping[str, Mapping[str, Json]], arguments: Collection[str]) -> bool:
+    """Return whether a config value equals an argument of the same name in all runs."""
+    return name not in arguments and any(
+        name.endswith(f".{argument}") and rows[name] == rows[argument] for argument in arguments
+    )

@@ -9,8 +9,7 @@ from pathlib import Path
 from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
-from rlnb.records.script_record import ScriptRecord
-from rlnb.records.stock_record import StockRecord, is_stock
+from rlnb.records.stock_record import ScriptRecord, StockRecord, is_stock
 from rlnb.settings import Root
 from rlnb.storage import entries, files
 from rlnb.storage.entries import walk

@@ -213,7 +213,7 @@ class JobDir:
 
     @property
     def waits(self) -> Path:
-        """Why the job waits. The file exists only as long as it does; see :mod:`rlnb.records.waits`."""
+        """Why the job waits. The file exists only as long as it does; see :mod:`rlnb.records.incidents`."""
         return self.path / "waits.json"
 
     @functools.cached_property

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -16,15 +17,11 @@ from rlnb.hooks import plugins
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.metrics.metrics import LastPoint, LastValues, Metrics, NewestValues, SystemMetrics
 from rlnb.metrics.series import Span, ends_of
-from rlnb.records import summary, waits
-from rlnb.records.checkpoint_files import checkpoints_of
-from rlnb.records.checkpoints import Checkpoints
+from rlnb.records import incidents, summary
+from rlnb.records.checkpoints import Checkpoints, checkpoints_of
+from rlnb.records.incidents import Restart, Waits, refusals_of
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import logged_before
-from rlnb.records.refusals import refusals_of
-from rlnb.records.restarts import Restart
-from rlnb.records.submission import Submission
-from rlnb.records.waits import Waits
 from rlnb.spec import ENDED, Job, Json, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.cache import Kept, is_settled, stamp_of
@@ -183,7 +180,7 @@ class JobRecord:
     @property
     def waits(self) -> Waits | None:
         """Why the job waits or stands still; None if it does not, or if the writer of the record is gone."""
-        return None if files.there(self.folder.result) else waits.read(self.folder)
+        return None if files.there(self.folder.result) else incidents.read_waits(self.folder)
 
     @property
     def never_began(self) -> bool:
@@ -448,3 +445,18 @@ class RunRecord:
         state = self.state
         reason = f": {text}" if (text := self.reason_of(state)) else ""
         return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {state}{reason})"
+
+
+# -- submission ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submission:
+    """Entry of a job in its cluster's queue, as stored in ``submitted.json``."""
+
+    queue: str = ""
+    """Kind of the queue, e.g. ``"slurm"``."""
+    jobs: tuple[str, ...] = ()
+    """Ids that the queue gave the job."""
+    dashboard: int | None = None
+    """Port of the cluster's dashboard on the job's host; None if there is no dashboard."""

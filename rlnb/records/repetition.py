@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
-from rlnb.records.asked import asked
-from rlnb.records.config import dumps_of, resolved
+from rlnb.records.arguments import asked, dumps_of, resolved_configs
 from rlnb.records.record import RunRecord
 from rlnb.storage import entries, files
 
@@ -116,7 +115,7 @@ def _of_machines(original: RunRecord, then: Started, now: Started, changes: set[
 
 def _of_configs(original: RunRecord, record: RunRecord, changes: set[str]) -> Iterator[str]:
     """Name the resolved config values that differ although the arguments are the same."""
-    then, now = resolved(original.folder), resolved(record.folder)
+    then, now = resolved_configs(original.folder), resolved_configs(record.folder)
     library = record.library_spec
     overruled = {f"agent.{path}": name for path, name in library.overruled.items()} if library else {}
     for part in ("env", "agent"):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
-from rlnb.records.owner import another_users, decided_by
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.records.trust import another_users, decided_by
 from rlnb.storage import files
 
 logger = logging.getLogger(__name__)

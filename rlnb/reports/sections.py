@@ -17,9 +17,8 @@ from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import counted, duration, table
 from rlnb.display.video import read
 from rlnb.errors import RlnbError
-from rlnb.records.config import resolved
-from rlnb.records.differences import differences
-from rlnb.records.facts import RunFacts
+from rlnb.records.arguments import resolved_configs
+from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
@@ -345,7 +344,7 @@ def hyperparameters(runs: Sequence[RunFacts]) -> str:
 
 
 def _agent(run: RunFacts) -> str:
-    config = {name: value for name, value in resolved(run.record.folder).items() if name.startswith("agent.")}
+    config = {name: value for name, value in resolved_configs(run.record.folder).items() if name.startswith("agent.")}
     if not config:
         return f"<p>{html.escape(run.id)} has written no agent config: {html.escape(run.library)} dumps none.</p>"
     lines = "\n".join(f"{name.removeprefix('agent.')} = {value!r}" for name, value in config.items())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.diagnosis.rules import ENDED as AT_END
 from rlnb.diagnosis.rules import FAILED
 from rlnb.node.alerts import send
-from rlnb.records.alerts import WEBHOOK, Alert, alerts_of, write
+from rlnb.records.incidents import WEBHOOK, Alert, alerts_of, write_alert
 from rlnb.spec import ENDED
 from rlnb.storage import files
 
@@ -97,7 +97,7 @@ def _alerts(run: RunFacts, name: str, function: Function) -> bool:
         return False
     what, job, iteration = name if finding is True else str(finding), run.record.training, run.metrics.iteration
     alert = Alert(rule=name, what=what, time=files.now(), iteration=None if iteration < 0 else iteration)
-    if job is not None and write(job.folder, alert):
+    if job is not None and write_alert(job.folder, alert):
         files.write_bytes(job.folder.flight_request, what.encode())
         if url := os.environ.get(WEBHOOK):
             send(url, f"{run.id}: {what}")

@@ -11,23 +11,23 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rlnb.contracts.launchers import Launcher
-from rlnb.errors import NotFiniteError, RlnbError, RunError
+from rlnb.errors import NotFiniteError, RlnbError, RunError, WorkerError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import require
 from rlnb.launch.command import own_env, runs_one_worker, worker_command
-from rlnb.launch.hosted import HostedLauncher
+from rlnb.launch.detached import HostedLauncher
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.machine import threads
 from rlnb.records import remote
-from rlnb.records.facts import RunFacts
+from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
-from rlnb.records.options import CheckpointOptions, TrainOptions
-from rlnb.records.owner import another_users, decided_by, refuse_another_users
+from rlnb.records.options import CheckpointOptions, TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.run.in_simulator import in_simulator
+from rlnb.records.repetition import differences
+from rlnb.records.trust import another_users, decided_by, refuse_another_users
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
@@ -35,6 +35,7 @@ from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import entries, files
 from rlnb.storage.access import printable
 from rlnb.storage.serial import to_json
+from rlnb.tasks import requests
 
 logger = logging.getLogger(__name__)
 POLL_S, LONGEST_POLL_S = 0.1, 1.0
@@ -376,3 +377,144 @@ def start_job(
     )
     launcher = launcher or plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)
+
+
+# -- continuation ----------------------------------------------------------------------------------------------------
+
+
+def iterations_of(run: RunFacts) -> dict[Path, float | None]:
+    """Return the last iteration of each checkpoint; see :attr:`rlnb.records.checkpoints.Checkpoints.iterations`."""
+    checkpoints = run.checkpoints  # listed once, since a training may add one
+    return dict(zip(checkpoints, checkpoints.iterations, strict=True))
+
+
+def what_is_left(
+    run: RunFacts, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
+) -> TrainOptions:
+    """Return the options of the next training job of a run; the arguments are those of :meth:`rlnb.Run.resume`.
+
+    Raises:
+        RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
+    """
+    refuse_without_resuming(run.record)
+    start = checkpoint_of(run.record, checkpoint, to_resume=True)
+    done, started, training = run.progress[0], run.record.last_started, run.record.training
+    limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
+    total = limit or (started.max_iterations if started else 0)
+    # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
+    numbers = iterations_of(run)
+    reached = numbers.get(run.path / start) or 0
+    nothing_left = total <= (done if run.state == "completed" else reached)
+    if total < 1 or (checkpoint is None and nothing_left):
+        raise RunError(
+            f"{run.id} has finished {done} iterations and would end at {total}: nothing is left to do. "
+            f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
+        )
+    # The manifest's max_iterations may be lower, if the run was extended before.
+    lost = training is not None and not training.folder.result.exists()
+    logged = run.record.folder.logged() if lost else {}
+    return TrainOptions(checkpoint=start, trust=trust, max_iterations=total, logged=logged)
+
+
+def say_where(run: RunFacts, rest: TrainOptions, done: int) -> None:
+    """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval.
+
+    Args:
+        run: The run.
+        rest: Options of the job that continues the training.
+        done: Number of iterations that were finished before.
+    """
+    numbers = iterations_of(run)
+    last = numbers.get(run.path / str(rest.checkpoint))
+    if last is None:
+        return
+    begin = int(last) + 1
+    logger.info("%s continues from %s, at iteration %d of %s.", run.id, rest.checkpoint, begin, rest.max_iterations)
+    earlier = [number for number in numbers.values() if number is not None and number < last]
+    interval = last - max(earlier, default=-1)
+    if done - begin > interval:
+        logger.warning("%s had finished %d iterations. %d of them are trained again.", run.id, done, done - begin)
+
+
+def say_losses(run: RunFacts) -> bool:
+    """Warn of what a training could not restore or repeat; return whether it has said what it could."""
+    started = run.started
+    if started is not None and (unequal := differences(run.record)):
+        logger.warning("The curve may differ from that of %s. %s", run.manifest.like, " ".join(unequal))
+    if started is not None and started.losses:
+        losses = "; ".join(f"{part}: {report}" for part, report in started.losses.items())
+        logger.warning("%s was resumed without a part of its state. %s", run.id, losses)
+    return started is not None
+
+
+# -- in simulator ----------------------------------------------------------------------------------------------------
+
+
+def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
+    """Do a job in the living simulator of this call, and return its folder. A failure becomes the job's result."""
+    job = Job(kind=kind, options=to_json(job_options))
+    folder = record.folder.next_job(kind, lambda name: {JOB: job})
+    try:
+        if far.shares_no_folder():
+            _do_there(record, job, folder)
+        else:
+            request = requests.RunJob(kind=kind, job_dir=str(folder.path))
+            simulator.request(request, *_settings(record), warm=_warm())
+    except (RlnbError, WorkerError) as exc:
+        first, _, rest = str(exc).partition("\n")
+        if isinstance(exc, NotFiniteError):  # as a process of its own writes it
+            first = f"{NotFiniteError.__name__}: {first}"
+        error, detail = first[: files.MOST_DETAIL], rest[-files.MOST_DETAIL :]
+        failed = Result(outcome="failed", error=error, detail=detail, ended=files.now())
+        files.write_once(folder.result, failed)
+    except BaseException:  # an interrupt: without a result the job would look unfinished forever
+        stopped = Result(outcome="cancelled", error="the wait for the job was interrupted", ended=files.now())
+        files.write_once(folder.result, stopped)
+        raise
+    return folder
+
+
+def _warm() -> bool:
+    """Return whether the simulator that lives already does the job. A call that names a launcher may start another."""
+    return options.warm or far.of_this_call.get() is None
+
+
+def _settings(record: RunRecord) -> tuple[str | None, str | None]:
+    """Return interpreter and asset root of the worker. The interpreter of a run is one of the run's machine."""
+    is_elsewhere = far.shares_no_folder() and not far.has_run(record.path)
+    return None if is_elsewhere else record.manifest.python, record.manifest.asset_root
+
+
+def _do_there(record: RunRecord, job: Job, folder: JobDir) -> None:
+    """Do a job on a machine without this folder, and write here what it has written there.
+
+    Raises:
+        RlnbError: The job has failed, or a file cannot be written.
+    """
+    out = folder.path / ".there"
+    files.make_subfolder(out)
+    try:
+        request = requests.RunJobThere(kind=job.kind, job_dir=str(folder.path), job=job, out=str(out))
+        answer = simulator.request(request, *_settings(record), warm=_warm())
+        _take(folder, answer.files)
+    except OSError as exc:
+        raise RlnbError(f"The files of the job cannot be written: {exc}. Free space in {record.path}.") from exc
+    finally:
+        entries.remove_tree(out, ignore_errors=True)
+
+
+def _take(folder: JobDir, copies: Mapping[str, str]) -> None:
+    """Move the files of a job to their places in the folder of its run.
+
+    Raises:
+        RlnbError: A path leads to another place than that of a job's files.
+        OSError: A file has not arrived, or cannot be moved.
+    """
+    run, out = run_dir_of(folder.path), folder.path / ".there"
+    records = {path.relative_to(run.path) for path in (folder.result, folder.evaluation, folder.rollout)}
+    for name, copy in copies.items():
+        path = PurePosixPath(name)
+        if ".." in path.parts or not (path in records or path.parts[0] in (run.media.name, run.exports.name)):
+            raise RlnbError(f"The machine of the simulator has sent {name!r}, which is no file of this job.")
+        files.make_folder((run.path / name).parent)
+        entries.move(out / Path(copy).name, run.path / name)

@@ -14,8 +14,7 @@ from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import env_mode
 from rlnb.records.record import JobRecord
 from rlnb.records.repetition import rows as repetition_rows
-from rlnb.run.continuation import say_losses, say_where, what_is_left
-from rlnb.run.jobs import do, pause_s, raise_unless_completed
+from rlnb.run.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode
 from rlnb.storage.files import whole
@@ -319,7 +318,7 @@ class Run(RunFacts):
             RunError: The run has no checkpoint, or the export failed.
             NotFoundError: The library does not support such a format.
         """
-        from rlnb.records.export import ExportOptions, files_of, formats_of
+        from rlnb.records.options import ExportOptions, export_files_of, formats_of
 
         options = ExportOptions(
             checkpoint=checkpoint_of(self._record, checkpoint),
@@ -329,7 +328,7 @@ class Run(RunFacts):
         )
         result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
         assert result is not None, "a completed export has written result.json"
-        return {file.format: file.path for file in files_of(result, self._record.folder)}
+        return {file.format: file.path for file in export_files_of(result, self._record.folder)}
 
     # -- display
 

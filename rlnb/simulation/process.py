@@ -24,9 +24,9 @@ from typing import Any, Literal, TypeVar
 
 from rlnb.display.status import say
 from rlnb.errors import WorkerError
-from rlnb.launch.hosted import handle_of
+from rlnb.launch.detached import handle_of
 from rlnb.machine import threads
-from rlnb.records.alerts import WEBHOOK
+from rlnb.records.incidents import WEBHOOK
 from rlnb.records.layout import JobDir
 from rlnb.simulation.condition import Condition
 from rlnb.simulation.forward import Forward

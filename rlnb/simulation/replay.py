@@ -10,8 +10,7 @@ from rlnb.display.table import table
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.records.facts import RunFacts
 from rlnb.records.find import find_one
-from rlnb.records.owner import refuse_another_users
-from rlnb.records.trained import task_of
+from rlnb.records.trust import refuse_another_users, task_of
 from rlnb.settings import options
 from rlnb.simulation.debugger import Debugger, Stop, close_former, noted
 from rlnb.simulation.env_step import EnvStep

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.launch.hosted import HostProcess
+from rlnb.launch.detached import HostProcess
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 

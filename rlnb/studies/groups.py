@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.curves.figure import select, source
 from rlnb.display.table import counted
 from rlnb.errors import RlnbError, unknown
-from rlnb.records.asked import SYNONYMS, alike, asked
+from rlnb.records.arguments import SYNONYMS, alike, asked
 from rlnb.records.evaluation import mean_interval
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run

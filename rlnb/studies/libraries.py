@@ -21,8 +21,8 @@ from rlnb.storage.files import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train
-from rlnb.training.array import array_problems, train_array
-from rlnb.training.request import TrainRequest
+from rlnb.training.arguments import TrainRequest
+from rlnb.training.create import array_problems, train_array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_choice
-from rlnb.training import array, train
+from rlnb.training import create, train
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.repeat import request_of
-from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -93,11 +93,11 @@ class Trainings:
             request_of(self._task(one), {**self._with(one), "tags": [*common, *more]})
             for one, more in zip(values, tags, strict=True)
         ]
-        return array.train_array(requests, at_once=at_once)
+        return create.train_array(requests, at_once=at_once)
 
     def array_problems(self, count: int) -> Sequence[Problem]:
         """Return every reason why the launcher cannot start this number of trainings as one array."""
-        return array.array_problems(self.launcher, count)
+        return create.array_problems(self.launcher, count)
 
     def unknown_arguments(self) -> list[Problem]:
         """Return a problem for each argument that ``rlnb.train`` does not have."""

@@ -20,7 +20,7 @@ from rlnb.errors import RlnbError, unknown
 from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
-from rlnb.run import find
+from rlnb.run import selection
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -101,7 +101,7 @@ class Sweep:
             raise RlnbError(f"No trial of {self.name} is complete yet.")
         choose = max if study.direction == optuna.study.StudyDirection.MAXIMIZE else min
         _, best = choose(valued, key=lambda pair: pair[0])
-        return find.get_run(best.user_attrs["run"])
+        return selection.get_run(best.user_attrs["run"])
 
     @property
     def driven_here(self) -> bool:

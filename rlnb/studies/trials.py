@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import NotFiniteError, RlnbError
-from rlnb.records.owner import is_anothers
-from rlnb.run import find
+from rlnb.records.trust import is_anothers
+from rlnb.run import selection
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import ENDED, Task
@@ -249,7 +249,7 @@ def runs_of(sweep: str, *, own: bool = True) -> dict[int, Run]:
         sweep: Name of the sweep.
         own: Whether the sweep is this user's, so that a run of another user is no trial, whatever its tags.
     """
-    everything = (*find.runs(), *find.runs(archived=True))
+    everything = (*selection.runs(), *selection.runs(archived=True))
     tagged = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
     trials = [run for run in tagged if not own or not is_anothers(run.record)]
     matches = ((re.fullmatch(r"trial:(\d+)", tag, re.ASCII), run) for run in trials for tag in run.manifest.tags)

@@ -16,9 +16,9 @@ from rlnb.storage.files import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run

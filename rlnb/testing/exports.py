@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.records.checkpoint_files import TENSORS, files_of
+from rlnb.records.checkpoints import TENSORS, files_of
 
 TOLERANCE = 1e-5
 """Allowed difference between an action of a policy and of its export, relative for actions larger than 1.

@@ -21,7 +21,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
-from rlnb.records.checkpoint_files import files_of
+from rlnb.records.checkpoints import files_of
 from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Json
 from rlnb.testing.runs import learned, lives, measured, processes_of, until

@@ -30,7 +30,7 @@ def main(name: str, track: Callable[[Run], None]) -> NoReturn:
             that a failure of the import is a warning too.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a cancelled run gets SIGTERM, and stdin closes too
-    from rlnb.run.find import get_run
+    from rlnb.run.selection import get_run
 
     status = 0
     try:

@@ -26,10 +26,10 @@ from rlnb.settings import Root, options
 from rlnb.spec import ENDED, Manifest, Resources
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.training.checks import check_ranks
 from rlnb.training.create import create_run
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan
-from rlnb.training.ranks import check_ranks
 
 logger = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import shutil
@@ -10,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb.contracts.launchers import Launcher
-from rlnb.contracts.libraries import Library
+from rlnb.contracts.libraries import Library, Space, Spaces
 from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.hooks import plugins
+from rlnb.hooks.plugin import HookError
 from rlnb.hooks.registry import call
-from rlnb.launch.hosted import HostedLauncher
+from rlnb.launch.detached import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
 from rlnb.settings import Root
@@ -25,13 +27,9 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides, runtime
-from rlnb.tasks.agent_config import libraries_of
+from rlnb.tasks.agent_config import horizon_of, libraries_of
 from rlnb.tasks.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
-from rlnb.training.fits import problems_of_fit
-from rlnb.training.frames import check_frames
-from rlnb.training.lookup import Lookup
-from rlnb.training.no_simulator import meaningless
-from rlnb.training.ranks import check_ranks
+from rlnb.training.lookup import Lookup, meaningless
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
@@ -278,3 +276,191 @@ def _check_overruled(
                 what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
                 fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
             )
+
+
+# -- frames ----------------------------------------------------------------------------------------------------------
+
+
+INSTEAD = "Use max_iterations."
+"""Fix for a training whose frames cannot be counted."""
+
+
+def check_frames(
+    manifest: Manifest, library: Library | None, card: TaskCard | None, agent: AgentCard | None
+) -> Iterator[Problem]:
+    """Find reasons why a training cannot end after ``max_frames``.
+
+    Args:
+        manifest: The run.
+        library: Library of the run; None if it does not exist.
+        card: Task card; None without a simulator.
+        agent: Agent config of the run; None if there is none.
+    """
+    if manifest.max_frames is None or library is None:
+        return
+    if manifest.max_iterations is not None:
+        what = f"max_iterations={manifest.max_iterations!r} and max_frames={manifest.max_frames!r} exclude each other."
+        yield Problem(what=what, fix="Use one of them.")
+    if not library.simulator:
+        yield Problem(what=f"{library.name} trains without a simulator, so it has no frames to count.", fix=INSTEAD)
+    elif card is not None and agent is not None and not agent.error:
+        defaults = {path: field.value for path, field in agent.fields.items()}
+        if horizon_of({**defaults, **manifest.agent}, library) is None:
+            yield Problem(what=_unknown(library), fix=INSTEAD)
+    for name, value in manifest.agent.items():
+        path = name.removeprefix("+")
+        is_default = agent is not None and path in agent.fields and agent.fields[path].value == value
+        if library.overruled.get(path) == "max_iterations" and not is_default:
+            what = f"agent config of {library.name}: {name} is {value!r}, but rlnb.train has max_frames."
+            yield Problem(what=what, fix="Leave it out here.")
+
+
+def _unknown(library: Library) -> str:
+    return f"the agent config of {library.name} has no {library.horizon_key!r}, so its frames cannot be counted."
+
+
+# -- ranks -----------------------------------------------------------------------------------------------------------
+
+
+MOST_RANKS = 16
+"""Largest number of ranks on each node that a fix proposes."""
+
+
+def check_ranks(manifest: Manifest, library: Library | None, card: TaskCard | None) -> Iterator[Problem]:
+    """Find a number of ranks that does not fit the library or its roles, and envs that they cannot share equally.
+
+    Args:
+        manifest: The run.
+        library: Library of the run; None if it does not exist.
+        card: Task card; None without a simulator.
+    """
+    ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
+    if library is None or not isinstance(ranks, int) or ranks * nodes < 1:
+        return
+    if ranks * nodes > 1 and not library.distributed:
+        fix = "nproc_per_node=1" if nodes == 1 else "Use a launcher of one node, and nproc_per_node=1."
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks * nodes}.", fix=fix)
+        return
+    try:
+        sharing = _ranks_with_env(manifest, library, ranks)
+    except HookError as exc:
+        yield Problem(what=f"{exc.what}.", fix=exc.fix)
+        return
+    except RlnbError as exc:
+        yield Problem(what=str(exc), fix=_fewest(manifest, library))
+        return
+    num_envs = manifest.task.num_envs or (card.num_envs if card else None)
+    if library.simulator and isinstance(num_envs, int) and sharing > 1 and num_envs % sharing:
+        what = f"{num_envs} envs cannot be shared by {sharing} ranks{' that step envs' if library.roles else ''}."
+        yield Problem(what=what, fix=f"num_envs={num_envs // sharing * sharing or sharing}")
+
+
+def _ranks_with_env(manifest: Manifest, library: Library, nproc_per_node: int) -> int:
+    """Return the number of ranks that step envs.
+
+    Raises:
+        RlnbError: The number of ranks does not fit the roles.
+    """
+    world_size = nproc_per_node * manifest.resources.nodes
+    if not library.roles:
+        return world_size
+    roles = plugins.roles_of(library, world_size, manifest.agent)
+    sharing = sum(role.env for role in roles)
+    if library.simulator and not sharing:
+        names = ", ".join(dict.fromkeys(role.name for role in roles))
+        ranks = "its only rank" if world_size == 1 else f"all {world_size} ranks"
+        raise RlnbError(f"{library.name} gives {ranks} the role {names}, which has no env.")
+    return sharing
+
+
+def _fewest(manifest: Manifest, library: Library) -> str:
+    """Return the smallest number of ranks that fits the library's roles, as a fix; empty if there is none."""
+    for ranks in range(1, MOST_RANKS + 1):
+        try:
+            _ranks_with_env(manifest, library, ranks)
+        except RlnbError:
+            continue
+        return f"nproc_per_node={ranks}"
+    return ""
+
+
+# -- fits ------------------------------------------------------------------------------------------------------------
+
+
+SPACES: Mapping[str, str] = {"observation_space": "policy", "state_space": "critic", "action_space": ""}
+"""Values of a direct env's config that are spaces, each with its observation group; empty for the actions."""
+
+MOST_NAMED = 3
+"""Most configs that a fix names."""
+
+
+def problems_of_fit(manifest: Manifest, lookup: Lookup) -> Iterator[Problem]:
+    """Find what would make the library fail late, or learn nothing."""
+    library, card, agent = lookup.library, lookup.card, lookup.agent
+    if library is None or card is None or agent is None or agent.error:
+        return
+    usual = {path: field.value for path, field in agent.fields.items()}
+    values = {**usual, **{path.removeprefix("+"): value for path, value in manifest.agent.items()}}
+    resources, num_envs = manifest.resources, manifest.task.num_envs or card.num_envs
+    ranks = resources.nodes * resources.nproc_per_node
+    try:
+        if all(isinstance(count, int) and count > 0 for count in (num_envs, ranks)) and num_envs >= ranks:
+            yield from plugins.size_problems(library, values, usual, num_envs // ranks)
+        yield from _of_spaces(manifest, library, card, values)
+    except HookError as exc:
+        yield Problem(what=f"{exc.what}.", fix=exc.fix)
+
+
+def _of_spaces(manifest: Manifest, library: Library, card: TaskCard, values: Mapping[str, Json]) -> Iterator[Problem]:
+    """Find spaces of the task that the networks of the agent config do not fit, and name the configs that do."""
+    observations, actions = _overridden(manifest, card)
+    if actions is None:
+        return  # several agents, or an override that only Isaac Lab can read
+    found = plugins.space_problems(library, values, observations, actions)
+    fitting = itertools.islice(_fitting(library, card, observations, actions), MOST_NAMED) if found else ()
+    others = " or ".join(fitting)
+    for problem in found:
+        other = f"{'Or use' if problem.fix else 'Use'} {others}." if others else ""
+        yield Problem(what=problem.what, fix=" ".join(filter(None, (problem.fix, other))))
+
+
+def _overridden(manifest: Manifest, card: TaskCard) -> tuple[Spaces, Space | None]:
+    """Return the spaces of a task with its overrides; those that an override changes to anything else are unknown."""
+    observations, actions = dict(card.observations), card.actions
+    for path, group in SPACES.items():
+        if path not in manifest.task.overrides:
+            continue
+        space = _of_value(manifest.task.overrides[path])
+        if not group:
+            actions = space
+        elif space is None:
+            observations.pop(group, None)
+        else:
+            observations[group] = space
+    return observations, actions
+
+
+def _of_value(value: Json) -> Space | None:
+    """Return the Box that Isaac Lab makes of a number, or of a list of numbers."""
+    sizes = value if isinstance(value, list) else [value]
+    if all(isinstance(size, int) and size > 0 for size in sizes):
+        return Space(kind="box", shape=tuple(size for size in sizes if isinstance(size, int)))
+    return None
+
+
+def _fitting(library: Library, card: TaskCard, observations: Spaces, actions: Space) -> Iterator[str]:
+    """Yield the arguments of a training whose agent config fits the spaces: the library's generic one, or another's."""
+    own = card.generic_agents.get(library.name)
+    if own is not None and own.usable and not _misfits(library, own, observations, actions):
+        yield f"agent={GENERIC!r}"
+    for name, other in plugins.libraries().items():
+        agent = card.agents.get(name)
+        if name == library.name or agent is None or not agent.usable or agent.trained_by(other) != name:
+            continue
+        if not _misfits(other, agent, observations, actions):
+            yield f"library={name!r}" + (f", agent={GENERIC!r}" if agent.needs_choice else "")
+
+
+def _misfits(library: Library, agent: AgentCard, observations: Spaces, actions: Space) -> list[Problem]:
+    values = {path: field.value for path, field in agent.fields.items()}
+    return plugins.space_problems(library, values, observations, actions)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 from rlnb.contracts.launchers import ArrayLauncher, Launcher
-from rlnb.errors import CheckError, RlnbError
-from rlnb.records.checkpoint_files import files_of
+from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.launch.local import LocalLauncher
+from rlnb.records.checkpoints import files_of
 from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.repetition import copy_records
-from rlnb.records.script_record import ScriptRecord
+from rlnb.records.stock_record import ScriptRecord
+from rlnb.run.alerts import follow
 from rlnb.run.jobs import NewJob
 from rlnb.run.run import Run
 from rlnb.settings import Root
@@ -20,8 +23,9 @@ from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
 from rlnb.tasks.version import verified
+from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.inputs import InputFile
-from rlnb.training.plan import Plan
+from rlnb.training.plan import Plan, make_plan
 
 
 def refuse(plan: Plan) -> None:
@@ -164,3 +168,55 @@ def copy_input(one: InputFile, name: str, run: RunDir) -> None:
             _copy(path, copy.source / path.relative_to(one.policy_of.folder.source))
         files.make_folder(copy.path)
         files.write_once(copy.manifest, one.policy_of.manifest)
+
+
+# -- array -----------------------------------------------------------------------------------------------------------
+
+
+def has_arrays(launcher: Launcher) -> TypeGuard[ArrayLauncher]:
+    """Return whether a launcher can start several jobs as one array."""
+    return hasattr(launcher, "submit_array")
+
+
+def array_problems(launcher: Launcher | None, count: int) -> Sequence[Problem]:
+    """Return every reason why a launcher cannot start an array.
+
+    Args:
+        launcher: The launcher; None is this machine.
+        count: Number of trainings.
+    """
+    launcher = launcher or LocalLauncher()
+    if not has_arrays(launcher):
+        fix = "Use a launcher with arrays, such as rlnb.slurm(...), or array=False."
+        return [Problem(what=f"The launcher {launcher.name} has no arrays.", fix=fix)]
+    return launcher.check_array(count)
+
+
+def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
+    """Start trainings as one array, and return their runs at once.
+
+    Args:
+        requests: The trainings, all with the same launcher.
+        at_once: Largest number of trainings that run at once; None leaves it to the queue.
+
+    Raises:
+        CheckError: A training would fail. It lists the problems of all trainings; nothing was written.
+        RlnbError: The array could not be started. Nothing is left of any run.
+    """
+    plans = [make_plan(request) for request in requests]
+    launcher = plans[0].launcher
+    problems = dict.fromkeys([*array_problems(launcher, len(plans)), *_further(requests)])
+    problems |= dict.fromkeys(problem for plan in plans for problem in plan.problems)
+    if problems or not has_arrays(launcher):
+        raise CheckError(f"array of {plans[0].manifest.task.id} with {plans[0].manifest.library}", [*problems])
+    runs = create_array(plans, launcher, at_once=at_once)
+    for run, request in zip(runs, requests, strict=True):
+        if request.alerts:
+            follow(run, split_alerts(request.alerts)[1])
+    return runs
+
+
+def _further(requests: Sequence[TrainRequest]) -> Iterator[Problem]:
+    """Yield a problem if a training has another launcher, whose job script would differ."""
+    if any(request.launcher is not requests[0].launcher for request in requests):
+        yield Problem(what="The trainings of an array have several launchers.", fix="Use the same launcher for all.")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from rlnb.contracts.libraries import Input, Library
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
 from rlnb.hooks import plugins
-from rlnb.records.config import resolved
+from rlnb.records.arguments import resolved_configs
 from rlnb.records.find import run_of
-from rlnb.records.owner import refuse_another_users
 from rlnb.records.remote import refuse_far
-from rlnb.run.find import get_run
+from rlnb.records.trust import refuse_another_users
 from rlnb.run.run import Run
+from rlnb.run.selection import get_run
 from rlnb.storage import files
 from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
 from rlnb.tasks.card import MULTI_AGENT, TaskCard
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rlnb.records.record import RunRecord
     from rlnb.settings import Root
     from rlnb.spec import Json, Task
+    from rlnb.training.arguments import TrainRequest
     from rlnb.training.lookup import Lookup
-    from rlnb.training.request import TrainRequest
 
 KINDS = {"policy": "a policy", "rollouts": "recorded rollouts", "file": "a file", "folder": "a folder"}
 """Each kind of input in words."""
@@ -259,7 +259,7 @@ def _other_spaces(subject: str, record: RunRecord, task: Task, card: TaskCard) -
 
     The worker compares the rest when the policy is loaded. The env may add groups to those of a direct task's config.
     """
-    theirs = {path.removeprefix("env."): value for path, value in resolved(record.folder).items()}
+    theirs = {path.removeprefix("env."): value for path, value in resolved_configs(record.folder).items()}
     ours = {**{path: field.value for path, field in card.fields.items()}, **task.overrides}
     sizes = [one.get("action_space") for one in (theirs, ours)]
     if all(isinstance(size, int) for size in sizes) and sizes[0] != sizes[1]:

@@ -22,16 +22,15 @@ from rlnb.records import weights
 from rlnb.records.find import run_of
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord, is_stock
-from rlnb.run.find import get_run
 from rlnb.run.run import Run
+from rlnb.run.selection import get_run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentChoice
-from rlnb.training.alerts import split
+from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.inputs import InputFile, newest_of
 from rlnb.training.lookup import Lookup
-from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
 
 
@@ -100,7 +99,7 @@ def make_manifest(
         ),
         keep=request.keep,
         film_every=request.film_every,
-        alerts=split(request.alerts)[0] if request.alerts else (),
+        alerts=split_alerts(request.alerts)[0] if request.alerts else (),
         parent=parent,
         inputs={name: one.origin for name, one in inputs.items()},
         script=(str(task.source), *request.args) if request.script is not None else (),

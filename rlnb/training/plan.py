@@ -16,15 +16,14 @@ from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks import runtime
 from rlnb.tasks.agent_config import AgentChoice, agent_choice, without_ruled
 from rlnb.tasks.card import TaskCard
-from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.checks import find_problems
 from rlnb.training.inputs import InputFile, find_inputs
 from rlnb.training.lookup import Lookup, look_up
 from rlnb.training.manifest import first_origin, make_manifest
 from rlnb.training.repeat import as_recorded, first_weights, linked
-from rlnb.training.request import TrainRequest
-from rlnb.training.script import with_interpreter
+from rlnb.training.script import script_task, with_interpreter
 
 logger = logging.getLogger(__name__)
 

@@ -16,25 +16,25 @@ from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine import threads
 from rlnb.machine.cores import available
-from rlnb.records.config import resolved
+from rlnb.records.arguments import resolved_configs
 from rlnb.records.layout import RunDir
 from rlnb.records.options import TrainOptions, options_of
-from rlnb.records.owner import refuse_another_users
 from rlnb.records.record import RunRecord
 from rlnb.records.repetition import of_versions, versions_of
 from rlnb.records.stock_record import StockRecord
-from rlnb.run.find import get_run
+from rlnb.records.trust import refuse_another_users
 from rlnb.run.run import Run
+from rlnb.run.selection import get_run
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import has_hash
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import task as task_of
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.inputs import InputFile
 from rlnb.training.lookup import Lookup
 from rlnb.training.manifest import Origin
-from rlnb.training.request import TrainRequest
 
 logger = logging.getLogger(__name__)
 Arguments: TypeAlias = "Mapping[str, Any]"
@@ -251,7 +251,7 @@ def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:
     library, agent = lookup.library, lookup.agent
     if library is None or agent is None or (lookup.name, choice.name) != (like.library, like.manifest.agent_name):
         return choice
-    recorded = {name.removeprefix("agent."): value for name, value in resolved(like.record.folder).items()}
+    recorded = {name.removeprefix("agent."): value for name, value in resolved_configs(like.record.folder).items()}
     changes = like.started.agent_changes if like.started else {}
     others = {*library.overruled, *library.adapted, *changes, *(path.removeprefix("+") for path in choice.values)}
     values = {

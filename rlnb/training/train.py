@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.run.alerts import follow
 from rlnb.run.run import Run
-from rlnb.spec import Task
-from rlnb.training.alerts import split
+from rlnb.simulation import simulator
+from rlnb.spec import Manifest, Task
+from rlnb.tasks import requests
+from rlnb.training.arguments import TrainRequest, signature, split_alerts
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
-from rlnb.training.examine import examine
 from rlnb.training.plan import make_plan
 from rlnb.training.repeat import Arguments, request_of, say_versions
-from rlnb.training.request import TrainRequest, signature
 
 
 def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
@@ -114,7 +115,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         warm=request.warm,
     )
     if request.alerts:
-        follow(run, split(request.alerts)[1])
+        follow(run, split_alerts(request.alerts)[1])
     return run
 
 
@@ -149,3 +150,33 @@ def _request(task: Task | str | None, arguments: Arguments) -> TrainRequest:
 
 
 train.__signature__ = signature()  # type: ignore[attr-defined]
+
+
+# -- examine ---------------------------------------------------------------------------------------------------------
+
+
+NUM_ENVS, STEPS = 16, 200
+
+
+def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
+    """Return the mistakes of a task that show when its env is stepped with random actions.
+
+    Args:
+        manifest: Request of a training, whose task, device and interpreter are used.
+        warm: Whether the living simulator steps the env; None takes ``rlnb.options.warm``.
+    """
+    request = requests.Examine(
+        task=manifest.task,
+        num_envs=min(manifest.task.num_envs or NUM_ENVS, NUM_ENVS),
+        steps=STEPS,
+        seed=manifest.seed,
+        device=manifest.resources.device,
+    )
+    try:
+        with status(f"Stepping {manifest.task.id} {STEPS} times"):
+            examination = simulator.request(request, manifest.python, manifest.asset_root, warm=warm)
+    except RlnbError as exc:  # an error in the task's own code is what the check is for
+        return [Problem(what=str(exc))]
+    return [
+        Problem(what=finding.what, fix=finding.fix, note=finding.level == "note") for finding in examination.findings
+    ]

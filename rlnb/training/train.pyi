@@ -7,7 +7,7 @@ from rlnb.errors import Problem
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import AgentArgument
-from rlnb.training.alerts import AlertArgument
+from rlnb.training.arguments import AlertArgument
 
 def train(
     task: Task | str | None = None,

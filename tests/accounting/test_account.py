@@ -22,9 +22,9 @@ import pytest
 import rlnb
 from rlnb.accounting.account import Account, Iterations, _gpus, account_of
 from rlnb.hooks import plugins
+from rlnb.records.checkpoints import Save, append_save, saves_of
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
-from rlnb.records.saves import Save, append, saves_of
 from rlnb.spec import Job, Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -170,7 +170,7 @@ def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_
     assert result.node_hours * 3600 == pytest.approx(result.held_s)
     (save, *_) = saves_of(run.jobs[0].folder) or ()
     for duration_s in (-1e6, math.inf, math.nan):  # a damaged record
-        append(run.jobs[0].folder, dataclasses.replace(save, duration_s=duration_s))
+        append_save(run.jobs[0].folder, dataclasses.replace(save, duration_s=duration_s))
     assert account(run).parts == result.parts
     for job in run.jobs:  # a run of an older version, which did not record its checkpoints
         job.folder.saves.unlink()
@@ -210,7 +210,7 @@ def test_a_best_checkpoint_includes_the_iterations_that_were_finished_when_it_wa
     best.write_text("{}")
     os.utime(best, (written_s, written_s))
     if recorded:
-        append(job.folder, Save(file=best.name, end_s=written_s, duration_s=0.0, size=2))
+        append_save(job.folder, Save(file=best.name, end_s=written_s, duration_s=0.0, size=2))
         best.unlink()
     following = run.record.folder.next_job("train")
     options = TrainOptions(checkpoint=f"logs/{best.name}", max_iterations=8)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typer.testing import Result
 
 import rlnb
+from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import RunDir
-from rlnb.records.waits import WaitsWriter
 from rlnb.spec import Job
 from rlnb.storage import files
 

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 import rlnb
-from rlnb.node.agent import EXIT_GRACE_S
+from rlnb.node.supervisor import EXIT_GRACE_S
 
 LEAVE_S = EXIT_GRACE_S + 25.0
 """Seconds within which all processes of a completed run must end. If the first node leaves before torchrun on another

@@ -17,7 +17,7 @@ from rlnb.diagnosis import diagnosis
 from rlnb.diagnosis.diagnosis import _from_the_start, _is_due, diagnose, line_of
 from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Curve, Symptom
 from rlnb.hooks import plugins
-from rlnb.records.shortage import Shortage, write
+from rlnb.records.incidents import Shortage, write_shortage
 
 BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
 
@@ -87,7 +87,7 @@ def test_no_rule_judges_a_metric_whose_meaning_the_library_defines(root: Path, m
 def test_contacts_that_the_solver_drops_are_a_symptom_from_the_first_iteration_on(root: Path) -> None:
     run = trained(3)
     shortage = Shortage(limit="njmax", size=300, needed=412, envs=3, num_envs=64)
-    write(run.jobs[0].folder.shortages(0), [shortage])
+    write_shortage(run.jobs[0].folder.shortages(0), [shortage])
     assert run.diagnose().symptoms == (Symptom(name=DROPPED, metric="njmax", what=shortage.what, fix=shortage.fix),)
     assert line_of(run) == DROPPED
     assert f"diagnosis: {DROPPED}" in progress.facts(run)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.launch.hosted import HostedLauncher, HostProcess, handle_of
+from rlnb.launch.detached import HostedLauncher, HostProcess, handle_of
 from rlnb.storage.serial import from_json
 
 WAIT_S = 20.0

@@ -75,9 +75,9 @@ AGENT_MAY = (
     "rlnb.errors",
     "rlnb.version",
     "rlnb.records.layout",
-    "rlnb.records.alerts",
+    "rlnb.records.incidents",
     "rlnb.records.deadline",
-    "rlnb.records.waits",
+    "rlnb.records.incidents",
 )
 """Modules of rlnb that the node agent may import. The agent starts on every node and must start quickly."""
 ALERTS_MAY = ("rlnb.diagnosis.rules", "rlnb.records.facts")

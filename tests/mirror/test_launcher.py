@@ -18,7 +18,7 @@ import pytest
 import rlnb
 from rlnb.mirror import launcher as module
 from rlnb.mirror.host import lock
-from rlnb.records import remote, waits
+from rlnb.records import incidents, remote
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Job, Manifest, Task
 from rlnb.storage import files
@@ -173,9 +173,9 @@ def test_a_mirror_that_crashes_again_and_again_says_why(door: Any, tmp_path: Pat
     for crashes in range(module.MOST_CRASHES):
         assert door.alive({"host": socket.gethostname()}, job.path) is True
         door._started[tmp_path / "runs" / "r1"][1].wait()
-        assert waits.read(job) is None, crashes
+        assert incidents.read_waits(job) is None, crashes
     assert door.alive({"host": socket.gethostname()}, job.path) is True
-    record = waits.read(job)
+    record = incidents.read_waits(job)
     assert record is not None
     assert "has ended 3 times: rlnb.errors.RlnbError" in record.what
     mirror = door._started[tmp_path / "runs" / "r1"]
@@ -185,7 +185,7 @@ def test_a_mirror_that_crashes_again_and_again_says_why(door: Any, tmp_path: Pat
     with lock(RunDir(tmp_path / "runs" / "r1")) as ours:
         assert ours
         assert door.alive({"host": socket.gethostname()}, job.path) is True
-    assert waits.read(job) is None, "a mirror is at work"
+    assert incidents.read_waits(job) is None, "a mirror is at work"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")

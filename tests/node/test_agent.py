@@ -18,8 +18,8 @@ import pytest
 
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node.agent import Agent, is_full
-from rlnb.node.sampling import sampling
+from rlnb.node.supervisor import Agent, is_full
+from rlnb.node.usage import sampling
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Result
 from rlnb.storage import files
@@ -145,7 +145,8 @@ def test_a_signal_on_one_of_several_nodes_is_recorded_as_an_interruption(job: Jo
 
 def test_a_signal_to_a_job_that_goes_on_is_an_interruption_even_on_one_node(job: JobDir) -> None:
     code = (
-        "import sys; from pathlib import Path; from rlnb.node.agent import Agent; from rlnb.node.child import spawn\n"
+        "import sys; from pathlib import Path\n"
+        "from rlnb.node.supervisor import Agent; from rlnb.node.child import spawn\n"
         "from rlnb.records.layout import JobDir; from rlnb.spec import Command; from rlnb.storage import files\n"
         "from rlnb.storage.serial import from_json; job = JobDir(Path(sys.argv[1]))\n"
         "agent = Agent(job, from_json(Command, files.read_json(job.command)), revocable=True)\n"

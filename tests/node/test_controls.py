@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rlnb.node.controls import Controls
+from rlnb.node.simulator import Controls
 from rlnb.tasks.place import place_of
 
 WORKER = """

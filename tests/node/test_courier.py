@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.node.courier import MOST_OUTS, Courier
+from rlnb.node.file_transfer import MOST_OUTS, Courier
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.machine import threads
-from rlnb.node.environment import PLACE, SESSION, environment
+from rlnb.node.child import PLACE, SESSION, environment
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from rlnb.launch import tls
-from rlnb.node.agent import ENDS
-from rlnb.node.interactive import InteractiveJob, addresses, whole_line
+from rlnb.node.remote_job import InteractiveJob, addresses, whole_line
+from rlnb.node.supervisor import ENDS
 from rlnb.records.layout import JobDir
 from rlnb.simulation.key import write_key
 from rlnb.storage import files

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlnb.node.lent import LentWorker
+from rlnb.node.supervisor import LentWorker
 
 PROCESS = """
 import os, sys

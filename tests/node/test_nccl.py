@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.node.child import describe_exit
-from rlnb.node.nccl import abort_reason
+from rlnb.node.child import abort_reason, describe_exit
 
 TIMEOUT = (
     "[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=1, "

@@ -1,4 +1,4 @@
-"""Tests of rlnb.node.sampling."""
+"""Tests of rlnb.node.usage."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.node import sampling as module
 from rlnb.node import usage
-from rlnb.node.sampling import sampling
+from rlnb.node import usage as module
+from rlnb.node.usage import sampling
 from rlnb.records.layout import RunDir
 
 

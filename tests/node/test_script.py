@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.node.script import edited
+from rlnb.node.supervisor import edited_script
 from rlnb.records.layout import RunDir
 from rlnb.storage.files import source_hash
 
@@ -22,11 +22,11 @@ def test_a_script_with_another_text_than_the_recorded_one_is_named(
     run.manifest.write_text(json.dumps({"script": [str(script), "--seed", "1"], "task": task}))
     if text is not None:
         script.write_text(text)
-    assert edited(run).startswith(f"{script} was edited") is is_edited
+    assert edited_script(run).startswith(f"{script} was edited") is is_edited
 
 
 @pytest.mark.parametrize("manifest", [{}, {"script": []}, {"script": ["/no"], "task": 3}, {"script": 3, "task": {}}])
 def test_a_run_without_a_script_has_none_that_was_edited(manifest: dict[str, object], tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.manifest.write_text(json.dumps(manifest))
-    assert edited(run) == ""
+    assert edited_script(run) == ""

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.node import silence
-from rlnb.node.silence import Silence
+from rlnb.node import watchdog
+from rlnb.node.watchdog import Silence
 from rlnb.simulation import simulator
 from rlnb.tasks import requests
 
@@ -137,7 +137,7 @@ def kit(tmp_path: Path) -> Iterator[None]:
 
 def limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"LOOK_S": 0.0, "STACKS_AFTER_S": 0.1, "END_AFTER_S": 0.2, "END_AFTER_KIT_S": 1.5}.items():
-        monkeypatch.setattr(silence, name, seconds)
+        monkeypatch.setattr(watchdog, name, seconds)
 
 
 def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +162,8 @@ def test_without_isaac_sim_the_usual_limit_applies_and_a_finished_start_is_not_w
     tmp_path: Path, worker: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits(monkeypatch)
-    monkeypatch.setattr(silence, "END_AFTER_KIT_S", 100.0)
-    monkeypatch.setattr(silence, "_WRITTEN_WITHIN_S", 0.0)
+    monkeypatch.setattr(watchdog, "END_AFTER_KIT_S", 100.0)
+    monkeypatch.setattr(watchdog, "_WRITTEN_WITHIN_S", 0.0)
     watch, over = Silence(tmp_path / "log", lambda: False), Silence(tmp_path / "log", lambda: True)
     logs = Silence(tmp_path / "log", lambda: False, logs=lambda: True)
     until(watch.hangs)

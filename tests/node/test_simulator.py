@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from rlnb.node.agent import SAVE_S
 from rlnb.node.simulator import SAVED_BEFORE_S, Handover
+from rlnb.node.supervisor import SAVE_S
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Result
 from rlnb.storage import files

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rlnb.node.torchrun import killed_rank
+from rlnb.node.child import killed_rank
 
 SUMMARY = """
 ============================================================

@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.node.agent import Agent
 from rlnb.node.peers import Member
+from rlnb.node.supervisor import Agent
 from rlnb.pods import member
 from rlnb.pods.pod import Pod, newest_training, start
 from rlnb.records.layout import JobDir, RunDir

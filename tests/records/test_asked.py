@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import rlnb
-from rlnb.records.asked import ARGUMENTS, alike, argument, asked
+from rlnb.records.arguments import ARGUMENTS, alike, argument, asked
 
 MANIFEST = rlnb.Manifest(
     run_id="r",

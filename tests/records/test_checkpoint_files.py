@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.records import checkpoint_files, remote
+from rlnb.records import checkpoints, remote
 from rlnb.records.layout import RunDir
 from rlnb.records.remote import Remote
 
@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def names(run: RunDir, library: rlnb.Library) -> list[str]:
-    return [path.name for path in checkpoint_files.checkpoints_of(run, library)[0]]
+    return [path.name for path in checkpoints.checkpoints_of(run, library)[0]]
 
 
 def test_a_companion_is_no_checkpoint_of_its_own(run: RunDir) -> None:
@@ -70,9 +70,9 @@ def test_a_checkpoint_may_be_a_folder(run: RunDir) -> None:
 
 
 def test_the_newest_checkpoint_is_named_by_its_path_in_the_folder_of_the_run(run: RunDir, tmp_path: Path) -> None:
-    assert checkpoint_files.newest_of(run, BUFFERED) == "logs/model_9.npz"
-    assert checkpoint_files.newest_of(run, FOLDERS) == "logs/saves/step_9"
-    assert checkpoint_files.newest_of(RunDir(tmp_path), BUFFERED) is None
+    assert checkpoints.newest_of(run, BUFFERED) == "logs/model_9.npz"
+    assert checkpoints.newest_of(run, FOLDERS) == "logs/saves/step_9"
+    assert checkpoints.newest_of(RunDir(tmp_path), BUFFERED) is None
 
 
 def test_the_size_is_that_of_all_files(run: RunDir) -> None:
@@ -80,19 +80,19 @@ def test_the_size_is_that_of_all_files(run: RunDir) -> None:
         return sum((run.logs / path).stat().st_size for path in paths)
 
     sizes = (
-        checkpoint_files.size_of(run.logs / "model_4.npz", BUFFERED),
-        checkpoint_files.size_of(run.logs / "saves/step_4", FOLDERS),
+        checkpoints.size_of(run.logs / "model_4.npz", BUFFERED),
+        checkpoints.size_of(run.logs / "saves/step_4", FOLDERS),
     )
     assert sizes == (
         bytes_of("model_4.npz", "model_4.buffer.npz", "normaliser_model_4.safetensors"),
         bytes_of("saves/step_4/.metadata", "saves/step_4/nested/weights.json", "saves/step_4.buffer.npz"),
     )
-    assert checkpoint_files.size_of(run.logs / "model_7.npz", BUFFERED) == 0, "deleted a moment ago"
+    assert checkpoints.size_of(run.logs / "model_7.npz", BUFFERED) == 0, "deleted a moment ago"
 
 
 def test_all_files_are_removed_together(run: RunDir) -> None:
-    checkpoint_files.remove(run.logs / "model_4.npz", BUFFERED)
-    checkpoint_files.remove(run.logs / "saves/step_4", FOLDERS)
+    checkpoints.remove(run.logs / "model_4.npz", BUFFERED)
+    checkpoints.remove(run.logs / "saves/step_4", FOLDERS)
     assert names(run, BUFFERED) == ["model_9.npz"]
     assert names(run, FOLDERS) == ["step_9"]
     left = {path.relative_to(run.logs).as_posix() for path in run.logs.rglob("*4*")} - {"saves/.part-step_14"}
@@ -102,29 +102,29 @@ def test_all_files_are_removed_together(run: RunDir) -> None:
 @pytest.mark.parametrize("torn", ["model_4.npz", "model_4.buffer.npz", "normaliser_model_4.safetensors"])
 def test_a_torn_file_makes_the_checkpoint_incomplete(run: RunDir, torn: str) -> None:
     checkpoint = run.logs / "model_4.npz"
-    assert checkpoint_files.is_whole(checkpoint, BUFFERED)
+    assert checkpoints.is_whole(checkpoint, BUFFERED)
     os.truncate(run.logs / torn, (run.logs / torn).stat().st_size - 3)
-    assert not checkpoint_files.is_whole(checkpoint, BUFFERED)
-    assert checkpoint_files.is_whole(run.logs / "model_9.npz", BUFFERED), "no companion was saved"
+    assert not checkpoints.is_whole(checkpoint, BUFFERED)
+    assert checkpoints.is_whole(run.logs / "model_9.npz", BUFFERED), "no companion was saved"
 
 
 def test_a_folder_is_complete_if_its_files_are(run: RunDir) -> None:
     checkpoint = run.logs / "saves/step_4"
-    assert checkpoint_files.is_whole(checkpoint, FOLDERS)
-    assert not checkpoint_files.is_whole(run.logs / "saves/step_12", FOLDERS), "a file"
-    assert not checkpoint_files.is_whole(run.logs / "model_12.npz", BUFFERED), "a folder"
+    assert checkpoints.is_whole(checkpoint, FOLDERS)
+    assert not checkpoints.is_whole(run.logs / "saves/step_12", FOLDERS), "a file"
+    assert not checkpoints.is_whole(run.logs / "model_12.npz", BUFFERED), "a folder"
     (checkpoint / "nested/weights.json").write_text("{")
-    assert not checkpoint_files.is_whole(checkpoint, FOLDERS)
+    assert not checkpoints.is_whole(checkpoint, FOLDERS)
     empty = run.logs / "saves/step_20"
     empty.mkdir()
-    assert not checkpoint_files.is_whole(empty, FOLDERS)
+    assert not checkpoints.is_whole(empty, FOLDERS)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x02" + bytes(7) + b"[]", b"\x02" + bytes(7) + b"{}tail"])
 def test_a_file_that_is_not_safetensors_is_not_whole(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(content)
-    assert not checkpoint_files.is_whole_file(path)
+    assert not checkpoints.is_whole_file(path)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_file_that_is_not_safetensors_is_not_whole(tmp_path: Path, content: by
     ],
 )
 def test_the_files_of_a_checkpoint_are_known_by_their_paths(library: rlnb.Library, path: str, is_part: bool) -> None:
-    assert checkpoint_files.belongs(PurePosixPath(path), library) is is_part
+    assert checkpoints.belongs(PurePosixPath(path), library) is is_part
 
 
 def test_a_checkpoint_is_far_until_all_its_files_have_arrived(run: RunDir) -> None:
@@ -159,17 +159,17 @@ def test_a_checkpoint_is_far_until_all_its_files_have_arrived(run: RunDir) -> No
         "media/model_15.npz": 1,
     }
     remote.write(run, Remote(place="gpu7", files=sizes))
-    paths, far = checkpoint_files.checkpoints_of(run, BUFFERED)
+    paths, far = checkpoints.checkpoints_of(run, BUFFERED)
     assert [path.name for path in paths] == ["model_4.npz", "model_9.npz", "model_15.npz"]
     assert {path.name for path in far} == {"model_9.npz", "model_15.npz"}
-    assert [path.name for path in checkpoint_files.far_files_of(run, run.logs / "model_15.npz", BUFFERED)] == [
+    assert [path.name for path in checkpoints.far_files_of(run, run.logs / "model_15.npz", BUFFERED)] == [
         "model_15.buffer.npz",
         "model_15.npz",
     ], "the checkpoint's own name is the last"
-    paths, far = checkpoint_files.checkpoints_of(run, FOLDERS)
+    paths, far = checkpoints.checkpoints_of(run, FOLDERS)
     assert [path.name for path in paths] == ["step_4", "step_9", "step_15"]
     assert {path.name for path in far} == {"step_9", "step_15"}
-    assert [path.name for path in checkpoint_files.far_files_of(run, run.logs / "saves/step_15", FOLDERS)] == [
+    assert [path.name for path in checkpoints.far_files_of(run, run.logs / "saves/step_15", FOLDERS)] == [
         "step_15.buffer.npz",
         ".metadata",
         "weights.json",

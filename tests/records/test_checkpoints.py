@@ -21,8 +21,8 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 import rlnb
 from rlnb.errors import NotFiniteError
 from rlnb.hooks import plugins
-from rlnb.records.checkpoint_files import is_whole_file as is_whole
 from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.checkpoints import is_whole_file as is_whole
 from rlnb.records.record import RunRecord
 from rlnb.worker.flight.guard import refuse_not_finite
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.records.config import resolved
+from rlnb.records.arguments import resolved_configs
 from rlnb.records.layout import RunDir
 
 ENV = """
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def test_every_value_is_a_plain_value_keyed_by_its_path(run: RunDir) -> None:
-    values = resolved(run)
+    values = resolved_configs(run)
     assert values["env.sim.dt"] == 0.005
     assert type(values["env.sim.dt"]) is float
     assert values["env.sim.use_fabric"] is True
@@ -42,19 +42,19 @@ def test_every_value_is_a_plain_value_keyed_by_its_path(run: RunDir) -> None:
 
 
 def test_a_dump_that_has_changed_is_read_again(run: RunDir) -> None:
-    assert resolved(run)["agent.seed"] == 42
+    assert resolved_configs(run)["agent.seed"] == 42
     path = run.logs / "params" / "agent.yaml"
     path.write_text("seed: 7\n")
     os.utime(path, ns=(0, 0))
-    assert resolved(run) | {"agent.seed": 7} == resolved(run)
+    assert resolved_configs(run) | {"agent.seed": 7} == resolved_configs(run)
 
 
 def test_a_damaged_dump_has_no_values_and_hides_no_other(run: RunDir) -> None:
     (run.logs / "params" / "env.yaml").write_text("sim: [\n")
-    values = resolved(run)
+    values = resolved_configs(run)
     assert values["agent.seed"] == 42
     assert not [name for name in values if name.startswith("env.sim")]
 
 
 def test_a_run_without_dumps_has_no_values(tmp_path: Path) -> None:
-    assert resolved(RunDir(tmp_path)) == {}
+    assert resolved_configs(RunDir(tmp_path)) == {}

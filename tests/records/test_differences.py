@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.records.differences import differences
+from rlnb.records.facts import differences
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlnb import Result
-from rlnb.records.export import ExportFile, files_of, values_of
 from rlnb.records.layout import RunDir
+from rlnb.records.options import ExportFile, export_files_of, export_values_of
 
 
 def test_files_are_recorded_relative_to_their_run_and_found_after_it_moves(tmp_path: Path) -> None:
@@ -15,8 +15,8 @@ def test_files_are_recorded_relative_to_their_run_and_found_after_it_moves(tmp_p
         ExportFile(format="onnx", path=run.exports / "policy.onnx"),
         ExportFile(format="left/torchscript", path=run.exports / "left" / "policy.pt"),
     ]
-    values = values_of(exports, run)
+    values = export_values_of(exports, run)
     assert values == {"onnx": "exports/policy.onnx", "left/torchscript": "exports/left/policy.pt"}
     result = Result(outcome="completed", values=values)
-    assert files_of(result, run) == exports
-    assert files_of(result, elsewhere)[0].path == elsewhere.exports / "policy.onnx"
+    assert export_files_of(result, run) == exports
+    assert export_files_of(result, elsewhere)[0].path == elsewhere.exports / "policy.onnx"

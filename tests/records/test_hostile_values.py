@@ -17,9 +17,9 @@ import pytest
 from hostile import MARKUP, VALUES, fields, put
 
 import rlnb
+from rlnb.records.incidents import Waits
 from rlnb.records.notes import Note
-from rlnb.records.submission import Submission
-from rlnb.records.waits import Waits
+from rlnb.records.record import Submission
 from rlnb.reports import sections
 from rlnb.spec import Command, Job, Manifest, Result, Started
 from rlnb.storage.serial import to_json

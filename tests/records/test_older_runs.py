@@ -22,9 +22,8 @@ import pytest
 
 import rlnb
 from rlnb.records.evaluation import EvaluateOptions
-from rlnb.records.export import ExportOptions, files_of
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.records.options import options_of
+from rlnb.records.options import ExportOptions, export_files_of, options_of
 from rlnb.records.ranks import ranks_of
 
 FOLDERS = Path(__file__).with_name("of_0_1_0")
@@ -190,7 +189,7 @@ def test_the_records_of_a_training_in_the_simulator_are_read(older_runs: Path) -
     export = run.jobs[2]
     assert options_of(ExportOptions, export.folder).formats == ("onnx",)
     assert export.result is not None
-    assert [(file.format, file.path) for file in files_of(export.result, run.record.folder)] == [
+    assert [(file.format, file.path) for file in export_files_of(export.result, run.record.folder)] == [
         ("onnx", run.path / "exports" / "policy.onnx")
     ]
 

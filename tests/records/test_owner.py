@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import rlnb
 from rlnb.cli import app
-from rlnb.records.owner import refuse_another_users
+from rlnb.records.trust import refuse_another_users
 
 WAIT_S = 60.0
 OTHER_UID = 65_534

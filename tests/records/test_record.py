@@ -18,7 +18,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.launch.hosted import handle_of
+from rlnb.launch.detached import handle_of
 from rlnb.pods.pod import newest_training
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, RunRecord

@@ -7,7 +7,7 @@ import socket
 import time
 from pathlib import Path
 
-from rlnb.records import refusals
+from rlnb.records import incidents
 from rlnb.records.layout import JobDir, RunDir
 
 
@@ -17,9 +17,9 @@ def job_in(folder: Path) -> JobDir:
 
 def test_the_reason_of_each_pod_is_listed(tmp_path: Path) -> None:
     job, host = job_in(tmp_path), socket.gethostname()
-    refusals.write(job, "RANK is not set.", None)
-    refusals.write(job, "too few GPUs", 1)
-    assert sorted(map(str, refusals.refusals_of(job))) == sorted(
+    incidents.write_refusal(job, "RANK is not set.", None)
+    incidents.write_refusal(job, "too few GPUs", 1)
+    assert sorted(map(str, incidents.refusals_of(job))) == sorted(
         [f"{host} does not start: RANK is not set.", f"node 1 ({host}) does not start: too few GPUs"]
     )
 
@@ -27,21 +27,21 @@ def test_the_reason_of_each_pod_is_listed(tmp_path: Path) -> None:
 def test_a_pod_that_is_started_again_replaces_its_reason(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     for error in ("first", "second", "second"):
-        refusals.write(job, error, 1)
-    assert [refusal.error for refusal in refusals.refusals_of(job)] == ["second"]
+        incidents.write_refusal(job, error, 1)
+    assert [refusal.error for refusal in incidents.refusals_of(job)] == ["second"]
 
 
 def test_the_reason_of_a_node_that_has_started_since_is_over(tmp_path: Path) -> None:
     job = job_in(tmp_path)
-    refusals.write(job, "too few GPUs", 1)
+    incidents.write_refusal(job, "too few GPUs", 1)
     job.running(1).touch()
     later = time.time() + 1
     os.utime(job.running(1), (later, later))
-    assert not refusals.refusals_of(job)
+    assert not incidents.refusals_of(job)
 
 
 def test_a_damaged_record_is_skipped(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     job.refusal("node1").write_text("{")
-    refusals.write(job, "too few GPUs", 2)
-    assert [refusal.node for refusal in refusals.refusals_of(job)] == [2]
+    incidents.write_refusal(job, "too few GPUs", 2)
+    assert [refusal.node for refusal in incidents.refusals_of(job)] == [2]

@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import copy_records, differences
-from rlnb.run.continuation import say_losses
+from rlnb.run.jobs import say_losses
 from rlnb.spec import Started
 from rlnb.storage import files
 from rlnb.training.repeat import say_versions

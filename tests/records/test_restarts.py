@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rlnb.records.incidents import Restart
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import JobRecord
-from rlnb.records.restarts import Restart
 from rlnb.spec import Job, Result
 from rlnb.storage import files
 

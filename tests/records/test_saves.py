@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import rlnb
+from rlnb.records.checkpoints import Save, append_save, saves_of
 from rlnb.records.layout import JobDir
-from rlnb.records.saves import Save, append, saves_of
 
 
 def test_a_training_records_each_checkpoint_with_its_time(root: Path) -> None:
@@ -26,11 +26,11 @@ def test_torn_and_foreign_lines_are_skipped(tmp_path: Path) -> None:
     job = JobDir(tmp_path)
     assert saves_of(job) is None
     save = Save(file="model_1.pt", end_s=2.0, duration_s=0.5)
-    append(job, save)
+    append_save(job, save)
     with open(job.saves, "a") as file:
         file.write('[1]\n{"file": 3}\n{"file": "model_2.pt", "end')
     assert saves_of(job) == [save]
 
 
 def test_a_folder_that_was_removed_ends_no_training(tmp_path: Path) -> None:
-    append(JobDir(tmp_path / "gone"), Save(file="model_1.pt", end_s=2.0, duration_s=0.5))
+    append_save(JobDir(tmp_path / "gone"), Save(file="model_1.pt", end_s=2.0, duration_s=0.5))

@@ -12,7 +12,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.hooks import plugins
-from rlnb.records.script_record import ScriptRecord
+from rlnb.records.stock_record import ScriptRecord
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rlnb import HostedJob
 from rlnb.records.layout import JobDir
-from rlnb.records.record import JobRecord
-from rlnb.records.submission import Submission
+from rlnb.records.record import JobRecord, Submission
 
 
 def test_the_last_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:

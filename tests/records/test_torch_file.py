@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlnb.records.torch_file import tensors_of
-from rlnb.records.weights import fault_of
+from rlnb.records.weights import fault_of, tensors_of
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,7 @@ import pytest
 
 import rlnb
 from rlnb.records.layout import RunDir
-from rlnb.records.trained import edited_copies, task_of
+from rlnb.records.trust import edited_copies, task_of
 from rlnb.storage import files
 from rlnb.storage.files import source_hash
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rlnb.records.incidents import MOST_TEXT, WAITS_STALE_AFTER_S, Waits, WaitsWriter, read_waits
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
-from rlnb.records.waits import MOST_TEXT, STALE_AFTER_S, Waits, WaitsWriter, read
 
 
 @pytest.fixture
@@ -30,26 +30,26 @@ def test_a_record_is_written_only_when_the_reason_changes(job: JobDir) -> None:
     writer.write("")
     assert not job.waits.exists()
     writer.write("PENDING (Priority)")
-    first, inode = read(job), job.waits.stat().st_ino
+    first, inode = read_waits(job), job.waits.stat().st_ino
     writer.write("PENDING (Priority)")
     assert job.waits.stat().st_ino == inode, "the file was not written again"
     writer.write("PENDING\n(Resources)")
-    second = read(job)
+    second = read_waits(job)
     assert first is not None
     assert second == Waits(what="PENDING (Resources)", since=first.since), "the wait began with the first reason"
     assert [path.name for path in job.path.iterdir() if path.name.startswith(".")] == [], "no draft is left"
     writer.write("")
-    assert (job.waits.exists(), read(job)) == (False, None)
+    assert (job.waits.exists(), read_waits(job)) == (False, None)
 
 
 def test_the_record_of_a_dead_writer_does_not_count(job: JobDir) -> None:
     WaitsWriter(job).write("PENDING (Priority)")
-    silent_s = job.host_alive.stat().st_mtime - STALE_AFTER_S - 5.0
+    silent_s = job.host_alive.stat().st_mtime - WAITS_STALE_AFTER_S - 5.0
     os.utime(job.host_alive, (silent_s, silent_s))
     job.alive(1).touch()  # of another process of the job
-    assert read(job) is None
+    assert read_waits(job) is None
     WaitsWriter(job, node=1).write("waits for its turn", ["a", "b"])
-    record = read(job)
+    record = read_waits(job)
     assert record is not None
     assert (record.what, record.runs, record.node) == ("waits for its turn", ("a", "b"), 1)
 
@@ -65,11 +65,11 @@ def test_a_damaged_record_is_skipped_and_named_once(job: JobDir, caplog: pytest.
     for text in ("[1]", '{"what": 1, "since": ""}', "{"):
         job.waits.write_text(text)
         with caplog.at_level(logging.WARNING):
-            assert (read(job), read(job)) == (None, None)
+            assert (read_waits(job), read_waits(job)) == (None, None)
         assert sum(str(job.waits) in message for message in caplog.messages) == 1
         caplog.clear()
     job.waits.write_text(json.dumps({"what": "x", "since": "yesterday", "later": 1}))
-    record = read(job)
+    record = read_waits(job)
     assert record is not None
     assert (record.what, record.seconds) == ("x", 0.0)
 
@@ -77,7 +77,7 @@ def test_a_damaged_record_is_skipped_and_named_once(job: JobDir, caplog: pytest.
 def test_a_reason_is_short_and_an_error_of_the_file_system_is_ignored(job: JobDir) -> None:
     writer = WaitsWriter(job)
     writer.write("x" * 9999)
-    record = read(job)
+    record = read_waits(job)
     assert record is not None
     assert len(record.what) == MOST_TEXT
     shutil.rmtree(job.path)
@@ -85,7 +85,7 @@ def test_a_reason_is_short_and_an_error_of_the_file_system_is_ignored(job: JobDi
     job.path.mkdir()
     job.host_alive.touch()
     writer.write("y")
-    assert read(job) is not None, "the next call tried again"
+    assert read_waits(job) is not None, "the next call tried again"
 
 
 def test_the_length_of_a_wait_is_counted_from_its_begin() -> None:

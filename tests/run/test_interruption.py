@@ -13,7 +13,7 @@ from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.run import jobs
-from rlnb.run.interruption import go_on, rest_of
+from rlnb.run.detached_job import go_on, rest_of
 from rlnb.storage import files
 
 

@@ -17,7 +17,7 @@ from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run import jobs
-from rlnb.run.continuation import what_is_left
+from rlnb.run.jobs import what_is_left
 from rlnb.spec import Job, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.run import leftovers
-from rlnb.run.leftovers import remove_leftovers
+from rlnb.run import pruning
+from rlnb.run.pruning import remove_leftovers
 
-OLD_S = leftovers.LEFT_S + 60.0
+OLD_S = pruning.LEFT_S + 60.0
 
 
 def folder(parent: Path, name: str, age_s: float = OLD_S) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.run import row
+from rlnb.run import listing
 from rlnb.storage.cache import SETTLED_S
 
 
@@ -35,13 +35,13 @@ def age(folder: Path) -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the runs whose rows were read."""
     ids: list[str] = []
-    read = row._read
+    read = listing._read
 
     def counted(run: rlnb.Run) -> object:
         ids.append(run.id)
         return read(run)
 
-    monkeypatch.setattr(row, "_read", counted)
+    monkeypatch.setattr(listing, "_read", counted)
     return ids
 
 

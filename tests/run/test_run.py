@@ -14,7 +14,7 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
-from rlnb.run.continuation import what_is_left
+from rlnb.run.jobs import what_is_left
 
 WAIT_S = 60.0
 

@@ -16,7 +16,7 @@ import pytest
 from far_node import Node, interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
-from rlnb.node.interactive import LINGER_S
+from rlnb.node.remote_job import LINGER_S
 from rlnb.simulation import far
 from rlnb.simulation.handle import Simulator
 from rlnb.simulation.job import ANNOUNCED_S

@@ -1,4 +1,4 @@
-"""Tests of rlnb.training.alerts."""
+"""Tests of rlnb.training.arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.training.alerts import AlertArgument, split
+from rlnb.training.arguments import AlertArgument, split_alerts
 
 
 def low(run: rlnb.Run) -> bool:
@@ -31,7 +31,7 @@ def low(run: rlnb.Run) -> bool:
 def test_texts_and_functions_are_separated(
     alerts: AlertArgument, texts: tuple[str, ...], functions: dict[str, object]
 ) -> None:
-    assert split(alerts) == (texts, functions)
+    assert split_alerts(alerts) == (texts, functions)
 
 
 def test_all_wrong_rules_are_refused_at_once_and_nothing_is_written(root: Path) -> None:

@@ -11,10 +11,9 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.spec import Json
-from rlnb.training.array import array_problems, train_array
-from rlnb.training.create import create_array
+from rlnb.training.arguments import TrainRequest
+from rlnb.training.create import array_problems, create_array, train_array
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
 
 
 class Arrays(rlnb.HostedLauncher):

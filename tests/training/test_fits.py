@@ -11,7 +11,7 @@ from rlnb.contracts.libraries import Space
 from rlnb.hooks import plugins
 from rlnb.spec import Json, Manifest, Resources, Task
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.training.fits import problems_of_fit
+from rlnb.training.checks import problems_of_fit
 from rlnb.training.lookup import Lookup
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))

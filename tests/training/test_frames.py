@@ -9,7 +9,7 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.training.frames import check_frames
+from rlnb.training.checks import check_frames
 
 FIELDS = {
     "num_steps_per_env": ConfigField(type="int", value=24),

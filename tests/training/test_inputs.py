@@ -13,16 +13,16 @@ import rlnb
 from rlnb import options
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
-from rlnb.records import owner
+from rlnb.records import trust
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import lookup
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import create_run
 from rlnb.training.plan import Plan, make_plan
-from rlnb.training.request import TrainRequest
 
 DISTILS = {"class_name": "Distils"}
 CLONES = rlnb.Library(
@@ -169,7 +169,7 @@ def test_an_unsuitable_input_is_a_problem(root: Path, tmp_path: Path, distils: N
 def test_a_policy_of_another_user_needs_trust(root: Path, distils: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its task is imported in the worker."""
     teacher(root)
-    monkeypatch.setattr(owner, "decided_by", lambda record: "belongs to the user 1234")
+    monkeypatch.setattr(trust, "decided_by", lambda record: "belongs to the user 1234")
     (text,) = (problem.what for problem in plan_of("student", inputs={"teacher": "a-teacher"}).problems)
     assert "belongs to the user 1234" in text
     assert "module: " in text

@@ -13,9 +13,9 @@ from rlnb.spec import Task
 from rlnb.tasks import messages
 from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import lookup
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.lookup import Lookup
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
 
 OWN, SMALL, GENERIC = AgentCard(source="own"), AgentCard(source="small"), AgentCard(source="generic", generic=True)
 CARD = TaskCard(

@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
-from rlnb.training import no_simulator
+from rlnb.training import lookup
 
 Register = Callable[..., rlnb.Library]
 NEEDS_A_PACKAGE = ("pluggy", "no-such-package>=3")
@@ -66,10 +66,10 @@ def test_another_interpreter_names_its_own_missing_requirements(variant: Registe
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho "[INFO] a line of a wrapper"\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    assert no_simulator.missing(library, str(python)) == ("no-such-package>=3 (not installed)",)
+    assert lookup.missing(library, str(python)) == ("no-such-package>=3 (not installed)",)
     python.write_text("#!/bin/sh\nexit 3\n")
-    assert no_simulator.missing(library, str(python)) == (), "the worker reports an interpreter that does not work"
-    assert no_simulator.missing(library, str(tmp_path / "elsewhere")) == (), "one of another machine"
+    assert lookup.missing(library, str(python)) == (), "the worker reports an interpreter that does not work"
+    assert lookup.missing(library, str(tmp_path / "elsewhere")) == (), "one of another machine"
 
 
 def test_an_agent_config_that_does_not_load_is_a_problem(variant: Register) -> None:

@@ -13,9 +13,9 @@ from rlnb.hooks import plugins
 from rlnb.storage import files
 from rlnb.tasks.card import TaskCard
 from rlnb.training import lookup
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import refuse
 from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
 
 
 @pytest.mark.parametrize("task", [3, {"id": "Echo"}])

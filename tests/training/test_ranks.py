@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 import rlnb
-from rlnb.training.ranks import check_ranks
+from rlnb.training.checks import check_ranks
 
 LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
 LIBRARY = rlnb.Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")

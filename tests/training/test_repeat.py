@@ -11,7 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
-from rlnb.records.asked import asked
+from rlnb.records.arguments import asked
 from rlnb.records.repetition import differences
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.tasks.card import AgentCard, ConfigField

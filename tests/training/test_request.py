@@ -14,7 +14,7 @@ import rlnb
 from rlnb.simulation import card
 from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import checks
-from rlnb.training.request import TrainRequest, signature
+from rlnb.training.arguments import TrainRequest, signature
 
 PACKAGE = Path(rlnb.__file__).parent
 NAMES = {name for name in inspect.signature(TrainRequest).parameters}

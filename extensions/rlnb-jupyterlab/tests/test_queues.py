@@ -19,7 +19,7 @@ from rlnb_jupyterlab.choices import Choices, LauncherChoice
 from rlnb_jupyterlab.watcher import key_of
 
 import rlnb
-from rlnb.launch.hosted import handle_of
+from rlnb.launch.detached import handle_of
 from rlnb.simulation.whereabouts import Note
 
 LISTENS = """

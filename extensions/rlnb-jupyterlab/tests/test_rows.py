@@ -11,9 +11,8 @@ from rlnb_jupyterlab.detail import detail
 from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
 
 import rlnb
-from rlnb.records.alerts import Alert, write
-from rlnb.records.waits import MOST_TEXT as MOST_REASON
-from rlnb.records.waits import WaitsWriter
+from rlnb.records.incidents import MOST_TEXT as MOST_REASON
+from rlnb.records.incidents import Alert, WaitsWriter, write_alert
 from rlnb.spec import Command, Job
 from rlnb.storage import files
 
@@ -75,7 +74,7 @@ def test_a_row_has_the_newest_alerts_of_a_run_that_has_rules(made: Any, root: Pa
     assert row(run, "key").alerts == []
     for second in range(9):
         time = f"2026-01-01T00:00:0{second}+00:00"
-        write(run.jobs[0].folder, Alert(rule=f"rule {second}", what=f"<b>{second}</b>" + "x" * 9999, time=time))
+        write_alert(run.jobs[0].folder, Alert(rule=f"rule {second}", what=f"<b>{second}</b>" + "x" * 9999, time=time))
     alerts = row(run, "key").alerts
     assert [alert.time[18] for alert in alerts] == ["4", "5", "6", "7", "8"]
     assert all(len(alert.what) == MOST_TEXT for alert in alerts)

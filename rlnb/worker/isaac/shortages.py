@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.records.shortage import CONSTRAINTS, CONTACTS, Shortage, write
+from rlnb.records.incidents import CONSTRAINTS, CONTACTS, Shortage, write_shortage
 from rlnb.worker.isaac import solver
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Shortages:
                 if limit not in self._known:
                     logger.warning("%s %s", shortage.what, shortage.fix)
             if shortages != self._known and self._path is not None:
-                write(self._path, shortages.values())
+                write_shortage(self._path, shortages.values())
             self._known = shortages
         except Exception as exc:  # a failed look must not end a training
             logger.warning("The solver's limits are not looked at any more. %s: %s", type(exc).__name__, exc)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.errors import RlnbError
-from rlnb.records.checkpoint_files import REMOVED, TENSORS, is_whole_file
+from rlnb.records.checkpoints import REMOVED, TENSORS, Save, append_save, is_whole_file
 from rlnb.records.layout import JobDir
-from rlnb.records.saves import Save, append
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below, walk
 
@@ -129,7 +128,7 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     _sync(path.parent)
     if _training is not None:
         duration_s = time.perf_counter() - start_s
-        append(_training, Save(file=path.name, end_s=time.time(), duration_s=duration_s, size=size))
+        append_save(_training, Save(file=path.name, end_s=time.time(), duration_s=duration_s, size=size))
     return path
 
 

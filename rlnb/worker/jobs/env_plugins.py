@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rlnb.hooks.registry import versions_of
 from rlnb.records.record import RunRecord
-from rlnb.records.trained import edited_copies
+from rlnb.records.trust import edited_copies
 from rlnb.worker.jobs.context import OpenJob
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rlnb.contracts.libraries import Backend, Exporting, Naming, Policy
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.records.export import ExportFile, ExportOptions, values_of
-from rlnb.records.options import options_of
+from rlnb.records.options import ExportFile, ExportOptions, export_values_of, options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.tasks.agent_config import choice_of
@@ -259,7 +258,7 @@ def export(job_dir: Path) -> None:
             refuse_not_finite_files(paths, observations, name)
             metadata.attach(paths, env.unwrapped, manifest, options, _input_groups(backend, env, agent_cfg))
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
-    values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
+    values = export_values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(
         outcome="completed",
         exit_code=0,

@@ -102,7 +102,7 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
 def _stopped(job_dir: Path) -> Result:
     """Return the result that the agent requested, with the newest checkpoint."""
     from rlnb.hooks import plugins
-    from rlnb.records.checkpoint_files import newest_of
+    from rlnb.records.checkpoints import newest_of
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
     from rlnb.storage import files

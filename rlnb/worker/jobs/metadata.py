@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.records.export import ExportOptions
+from rlnb.records.options import ExportOptions
 from rlnb.spec import Json, Manifest
 from rlnb.version import __version__
 from rlnb.worker.isaac import interface, release

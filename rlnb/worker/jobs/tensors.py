@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
-from rlnb.records.checkpoint_files import companions_of, is_whole_file
+from rlnb.records.checkpoints import companions_of, is_whole_file
 from rlnb.storage import files
 from rlnb.worker.jobs.checkpoints import write_whole
 

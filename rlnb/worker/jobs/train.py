@@ -12,7 +12,7 @@ from rlnb.contracts.libraries import Backend, Evaluating, Library, Role
 from rlnb.errors import CheckError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import versions_of
-from rlnb.records.checkpoint_files import companions_of, newest_of
+from rlnb.records.checkpoints import companions_of, newest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.spec import Json, Manifest, Result

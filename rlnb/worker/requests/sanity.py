@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from rlnb.records.shortage import Shortage
+from rlnb.records.incidents import Shortage
 from rlnb.tasks.requests import TaskFinding
 from rlnb.worker.isaac import isaaclab, shortages
 from rlnb.worker.isaac.task_log import FIX, TaskLog

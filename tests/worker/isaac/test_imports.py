@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import rlnb
 from rlnb import options
 from rlnb.cli import app
-from rlnb.records.config import resolved
+from rlnb.records.arguments import resolved_configs
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import differences
 from rlnb.simulation import simulator
@@ -79,7 +79,7 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     run = rlnb.train(task, max_iterations=1, device="cpu").wait(300)
     assert run.state == "completed"
     assert run.manifest.task.imports == ("puck_project.tasks",)
-    assert resolved(RunDir(run.path))["env.episode_length_s"] == 2.0
+    assert resolved_configs(RunDir(run.path))["env.episode_length_s"] == 2.0
     assert run.started is not None
     assert run.started.sources["puck_project.tasks"] == source_hash(package.read_bytes())
     assert run.config["source.puck_project.tasks"] == source_hash(package.read_bytes())[:7]
@@ -122,7 +122,7 @@ def test_a_package_beside_a_cell_is_the_cells_alone(root: Path, monkeypatch: pyt
     task = rlnb.define("Own-Package", CELL_WITH_A_PACKAGE)
     run = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu").wait(300)
     assert run.state == "completed"
-    assert resolved(RunDir(run.path))["env.episode_length_s"] == 1.0
+    assert resolved_configs(RunDir(run.path))["env.episode_length_s"] == 1.0
     assert {*run.manifest.task.files} == {"prettytable/__init__.py", "prettytable/parts.py"}
 
 

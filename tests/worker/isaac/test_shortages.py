@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.records.shortage import Shortage, read
+from rlnb.records.incidents import Shortage, read_shortages
 from rlnb.worker.isaac import shortages
 from rlnb.worker.isaac.shortages import Shortages, look, unprinted
 
@@ -95,7 +95,7 @@ def test_a_training_keeps_the_largest_need_and_logs_it_once(tmp_path: Path, capl
     env.step("b")
     env.data.overflow = ints(0, 0, 0, 0)
     env.step("c")
-    assert read([path]) == (Shortage(limit="njmax", size=10, needed=20, envs=2, num_envs=4),)
+    assert read_shortages([path]) == (Shortage(limit="njmax", size=10, needed=20, envs=2, num_envs=4),)
     assert [record.message.partition(",")[0] for record in caplog.records] == [
         "The physics solver dropped constraints in 2 of 4 envs"
     ]

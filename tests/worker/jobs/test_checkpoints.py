@@ -11,8 +11,8 @@ import pytest
 
 import rlnb
 import rlnb.backend
+from rlnb.records.checkpoints import saves_of
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.records.saves import saves_of
 from rlnb.storage.entries import MOST_FOLDERS
 from rlnb.worker.jobs.checkpoints import saves_recorded
 

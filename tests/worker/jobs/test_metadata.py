@@ -11,7 +11,7 @@ import gymnasium
 import pytest
 
 import rlnb
-from rlnb.records.export import ExportOptions
+from rlnb.records.options import ExportOptions
 from rlnb.spec import Manifest, Task
 from rlnb.worker.jobs import metadata
 from rlnb.worker.jobs.export import export_module

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import rlnb
+from rlnb.records.checkpoints import saves_of
 from rlnb.records.layout import JobDir
-from rlnb.records.saves import saves_of
 from rlnb.worker.jobs.checkpoints import saves_recorded
 from rlnb.worker.jobs.resumed import restored, spread_episodes
 from rlnb.worker.jobs.tensors import write_tensors

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -13,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
@@ -21,19 +23,71 @@ from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, keep, take_slots
 from rlnb.machine.gpus import Gpu
 from rlnb.node.alerts import Lookout
-from rlnb.node.child import describe_exit, wakes
-from rlnb.node.descendants import ask_for_stacks, kill_descendants
-from rlnb.node.lent import LentWorker
+from rlnb.node.child import describe_exit, die_with_parent, killed_rank, wakes
+from rlnb.node.descendants import ask_for_stacks, descendants, kill_descendants
 from rlnb.node.peers import HANGS, Member, Peers, Stall, size_of
-from rlnb.node.sampling import sampling
-from rlnb.node.script import edited
-from rlnb.node.silence import Silence
-from rlnb.node.torchrun import killed_rank
+from rlnb.node.usage import sampling
+from rlnb.node.watchdog import Silence
 from rlnb.records.deadline import DeadlineReader
-from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.records.waits import WaitsWriter
+from rlnb.records.incidents import WaitsWriter
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import entries, files, temporary
+from rlnb.storage.files import has_hash
+from rlnb.storage.lines import Lines
+
+if TYPE_CHECKING:
+    import psutil
+
+
+# -- lent ------------------------------------------------------------------------------------------------------------
+
+
+class LentWorker:
+    """The process of a job whose end is a message, since the process itself goes on.
+
+    Args:
+        process: The living simulator, or the wrapper that started it.
+        replies: Descriptor of the pipe that it writes its messages to.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], replies: int) -> None:
+        self.pid, self._process, self._replies = process.pid, process, Lines(replies)
+        self.ready = False
+        """Whether the process has said that it has started."""
+        self.returned = True
+        """Whether the process is not used by the job, before its begin or after its end."""
+        self.line = b'{"returned": true}\n'
+        """Line for the kernel at the end."""
+        self.greetings: list[bytes] = []
+        """Messages by which the process has said that it has started."""
+        self.own: list[psutil.Process] = []
+        """Processes that do not belong to the job: the simulator, and those that it had started before."""
+
+    def begin(self, line: bytes) -> None:
+        """Hand the job over.
+
+        Args:
+            line: The kernel's line about it.
+        """
+        self.own, self.returned = descendants(), False
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+        self._process.stdin.flush()
+
+    def poll(self) -> int | None:
+        """Return the exit status of the job, like ``Popen.poll``; 0 once the process is returned."""
+        while not self.returned and self._replies.waiting(0.0) and (line := self._replies.next()) is not None:
+            message = json.loads(line)
+            self.ready = self.ready or "ready" in message or "returned" in message
+            self.greetings += [line] if "ready" in message else []
+            if "returned" in message:
+                self.returned, self.line = True, line + b"\n"
+        return 0 if self.returned else self._process.poll()
+
+
+# -- agent -----------------------------------------------------------------------------------------------------------
+
 
 POLL_S = 0.25
 """Seconds between checks of the job's folder. The exit of the child or a signal ends the wait at once."""
@@ -143,7 +197,7 @@ class Agent:
             ours = files.write_once(path, claim) or files.read_json(path) == claim
             if files.there(self._job.result) or not ours:
                 return self._refuse()
-            if not self._ours and (error := edited(run_dir_of(self._job.path))):
+            if not self._ours and (error := edited_script(run_dir_of(self._job.path))):
                 return self._end("failed", error, None)
             place = self._member.env() if TORCHRUN in self._command.argv or self._several else {}
             child = start(dataclasses.replace(self._command, env={**self._command.env, **place, **self._end_env()}))
@@ -381,3 +435,46 @@ def is_full(folder: Path) -> bool:
 def _keep_space(path: Path) -> None:
     with contextlib.suppress(OSError):
         files.write_bytes(path, b"\0" * RESERVE_BYTES)
+
+
+# -- script ----------------------------------------------------------------------------------------------------------
+
+
+def edited_script(run: RunDir) -> str:
+    """Return a sentence if a run's script was edited since the run was made, e.g. while it waited in a queue.
+
+    A script is executed at its own place, because it may import modules beside it.
+
+    Args:
+        run: Folder of the run.
+
+    Returns:
+        The sentence; empty if the script is the recorded one, cannot be read, or if the run has none.
+    """
+    manifest = files.read_json(run.manifest) or {}
+    script, task = manifest.get("script"), manifest.get("task")
+    if not isinstance(script, list) or not script or not isinstance(task, dict):
+        return ""
+    digest: Json = task.get("source_sha256")
+    try:
+        content = Path(str(script[0])).read_bytes()
+    except OSError:
+        return ""
+    if not isinstance(digest, str) or has_hash(content, digest):
+        return ""
+    return f"{script[0]} was edited after this run was made, which has recorded the earlier text. Start a new run."
+
+
+# -- server ----------------------------------------------------------------------------------------------------------
+
+
+def keep_beside(argv: Sequence[str]) -> int:
+    """Run a command until it ends or the kernel closes stdin. The command inherits this process's output."""
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+    process = os.pidfd_open(child.pid)
+    ready: list[int] = []
+    while process not in ready and not (0 in ready and not os.read(0, 1 << 16)):
+        ready, _, _ = select.select([0, process], [], [])
+    status = child.poll()  # before kill_descendants, which reaps the child
+    kill_descendants(TERM_GRACE_S)
+    return status or 0

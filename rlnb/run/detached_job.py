@@ -12,22 +12,22 @@ from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.records import deadline
-from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.restarts import (
+from rlnb.records.incidents import (
     GIVEN_BACK,
     LAUNCH_FAILED,
     MOST_LAUNCH_FAILURES,
+    WaitsWriter,
     interruptions,
     launch_failures,
 )
-from rlnb.records.submission import Submission
-from rlnb.records.waits import WaitsWriter
-from rlnb.run.interruption import has_saved, rest_of
-from rlnb.run.jobs import ResumedError, start_job
-from rlnb.spec import Command, Manifest, Outcome, Result
+from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.record import JobRecord, RunRecord, Submission
+from rlnb.run.jobs import ResumedError, refuse_without_resuming, start_job, submit, what_is_left
+from rlnb.run.run import Run
+from rlnb.spec import Command, Job, Manifest, Outcome, Result
 from rlnb.storage import entries, files
-from rlnb.storage.serial import from_json
+from rlnb.storage.serial import from_json, to_json
 
 NO_PROGRESS = (
     "No checkpoint was written before the end of the walltime, so a further job would get no further. Use a longer "
@@ -275,3 +275,57 @@ def _no_more(result: Result, restart: int, most: int) -> str:
     if result.values.get(LAUNCH_FAILED):
         return f"no training of it could start, {restart} times in a row"
     return f"it was restarted {most} of {most} times (max_restarts)" if most else ""
+
+
+# -- interruption ----------------------------------------------------------------------------------------------------
+
+
+def has_saved(record: RunRecord, job: JobDir) -> bool:
+    """Return whether a run has a checkpoint that is newer than the start of a training."""
+    since = job.command.stat().st_mtime
+    return any(path.stat().st_mtime > since for path in record.checkpoints)
+
+
+def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
+    """Return the options of the training that goes on after an interrupted one; None if no iterations are left.
+
+    Until the interrupted training has written a checkpoint, its own options (init_from or checkpoint) still apply.
+
+    Raises:
+        RunError: The training had begun, and its library cannot resume.
+    """
+    if files.there(job.started):
+        refuse_without_resuming(record)
+    run = Run(record.path)  # its state is "queued" here, so run.resume() would refuse
+    options = options_of(TrainOptions, job)
+    try:
+        if has_saved(record, job):
+            return what_is_left(run, trust=options.trust)
+    except RlnbError:  # the interruption came at the very end
+        return None
+    return options
+
+
+def go_on(job: JobDir, record: RunRecord, *, restart: int, max_restarts: int) -> JobDir | None:
+    """Add the job that continues an interrupted training, and return its folder; None if no iterations are left.
+
+    The owner of the run is not asked about: this process already runs the command of its records. If another process
+    was first, its job is returned.
+
+    Args:
+        job: The interrupted training.
+        record: Its run.
+        restart: Number of the restart, from 1.
+        max_restarts: Number of restarts after which the training is not continued.
+
+    Raises:
+        RlnbError: The job cannot be added, or the library cannot resume.
+    """
+    options = rest_of(record, job)
+    if options is None:
+        return None
+    new = Job(kind="train", options=to_json(options), after=job.path.name, restart=restart, max_restarts=max_restarts)
+    try:
+        return submit(record.folder, record.manifest, new, plugins.launcher_of(record.manifest))
+    except ResumedError:
+        return job.sibling(job.successor_name())
