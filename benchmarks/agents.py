@@ -17,8 +17,8 @@ from results import record
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.plan import make_plan
 
@@ -30,7 +30,7 @@ STOCK_CONFIG = """
 OURS = """
 from rlnb import plugins
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import libraries_of
+from rlnb.configs.agent import libraries_of
 from rlnb.worker.isaac import agents, isaaclab
 isaaclab.start()
 """

@@ -19,7 +19,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 CARTPOLE, MANAGER = "Isaac-Cartpole-Direct", "Isaac-Cartpole"
 SETTINGS: Mapping[str, Any] = {"library": "rsl_rl", "num_envs": 64, "max_iterations": 80, "device": "cpu"}
@@ -131,7 +131,7 @@ def sick(name: str) -> bool:
     settings = {**SETTINGS, **changed}
     task = rlnb.task(MANAGER)
     if change:
-        cell.write_module(rlnb.options.folders, "Bad", CODE.format(change=change), "-")
+        source.write_module(rlnb.options.folders, "Bad", CODE.format(change=change), "-")
         task = rlnb.task("Bad")
     run = rlnb.train(task, **settings)
     with contextlib.suppress(rlnb.RunError):

@@ -23,8 +23,9 @@ from results import record
 
 import rlnb
 from rlnb.cameras.preview import read
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import cell, requests
+from rlnb.tasks import source
 
 NUM_ENVS, SIZE = 16, (160, 120)
 STATE = """
@@ -87,7 +88,7 @@ def edited(name: str, body: str, number: int, device: str = "cpu") -> tuple[floa
     """Edit the cell and preview it; return the seconds to the first image and to the last."""
     begun = time.perf_counter()
     first: list[float] = []
-    cell.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
+    source.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
     show = read
 
     def meanwhile(clip: requests.Clip) -> None:

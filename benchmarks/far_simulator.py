@@ -24,7 +24,7 @@ import numpy as np
 from edit_loop import NUM_ENVS, SIZE, STATE
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import slurm as rig
@@ -38,7 +38,7 @@ NEVER_EQUAL = ("seconds", "time", "created")
 def edited(number: int, launcher: Any) -> float:
     """Edit the cell of a task and preview it; return the seconds to the picture."""
     begun = time.perf_counter()
-    cell.write_module(rlnb.options.folders, "Edited", STATE.format(number=number), "benchmark")
+    source.write_module(rlnb.options.folders, "Edited", STATE.format(number=number), "benchmark")
     rlnb.preview("Edited", num_envs=NUM_ENVS, size=SIZE, device="cpu", launcher=launcher)._repr_png_()
     return time.perf_counter() - begun
 

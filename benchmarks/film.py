@@ -20,7 +20,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 STOCK, OWN_CAMERA = "Isaac-Cartpole-Direct", "the quickstart's task, whose camera the policy does not read"
 EVERY, HORIZON = 50, 16
@@ -47,7 +47,7 @@ def quickstart_task() -> rlnb.Task:
     cells = ["".join(of["source"]) for of in json.loads(NOTEBOOK.read_text())["cells"]]
     head, _, module = next(source for source in cells if source.startswith("%%task ")).partition("\n")
     name = head.removeprefix("%%task ").split()[0]
-    cell.write_module(rlnb.options.folders, name, module, str(NOTEBOOK))
+    source.write_module(rlnb.options.folders, name, module, str(NOTEBOOK))
     return rlnb.task(name)
 
 

@@ -19,7 +19,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 NUM_ENVS, ITERATIONS = 64, 8
 DIRECT = """
@@ -80,7 +80,9 @@ def named(library: str, kind: str, value: str, seed: int) -> bool:
     chance = random.Random(seed)
     env, step = chance.randrange(NUM_ENVS), chance.randrange(4, 60)
     template = MANAGER_BASED if kind == "term" else DIRECT
-    cell.write_module(rlnb.options.folders, "Planted", template.format(kind=kind, env=env, step=step, value=value), "-")
+    source.write_module(
+        rlnb.options.folders, "Planted", template.format(kind=kind, env=env, step=step, value=value), "-"
+    )
     run = rlnb.train("Planted", library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", seed=seed)
     with contextlib.suppress(rlnb.RunError):
         run.wait(300)

@@ -20,7 +20,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ def main() -> None:
 
     isaaclab.start(asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    cell.write_module(rlnb.options.folders, PUCK, PUCK_MODULE, "benchmarks/framing.py")
+    source.write_module(rlnb.options.folders, PUCK, PUCK_MODULE, "benchmarks/framing.py")
     framings = {name: framing(rlnb.task(name), arguments) for name in arguments.tasks}
     whole = [name for name, one in framings.items() if not one.cut]
     least = min(one.least for one in framings.values())

@@ -23,8 +23,8 @@ from results import record
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 WORKFLOWS = ("manager-based:single-agent", "direct:single-agent", "direct:multi-agent")
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")

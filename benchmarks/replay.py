@@ -20,7 +20,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 DIRECT = """
 import torch
@@ -71,7 +71,7 @@ def replayed(kind: str, seed: int, num_envs: int) -> tuple[bool, float, int]:
     chance = random.Random(seed)
     template, values = TASKS[kind]
     plant = {"env": chance.randrange(num_envs), "step": chance.randrange(33, 96), **values}
-    cell.write_module(rlnb.options.folders, "Planted", template.format(**plant), "-")
+    source.write_module(rlnb.options.folders, "Planted", template.format(**plant), "-")
     run = rlnb.train("Planted", library="rsl_rl", num_envs=num_envs, max_iterations=20, device="cpu", seed=seed)
     with contextlib.suppress(rlnb.RunError):
         run.wait(600)

@@ -16,8 +16,8 @@ from pathlib import Path
 from results import record
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 MOST = 20
 

@@ -21,8 +21,8 @@ from results import record
 import rlnb
 from rlnb.cameras import preview as preview_module
 from rlnb.hooks import plugins
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 NUM_ENVS = 8
 ITERATIONS = 2

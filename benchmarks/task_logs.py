@@ -20,7 +20,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 CODE = '''
 import json
@@ -194,8 +194,8 @@ def main() -> None:
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.warm = False
-    cell.write_module(rlnb.options.folders, "Counted", CODE, "-")
-    cell.write_module(rlnb.options.folders, "Logged", OWN, "-")
+    source.write_module(rlnb.options.folders, "Counted", CODE, "-")
+    source.write_module(rlnb.options.folders, "Logged", OWN, "-")
     rates = kinds = names = runs = 0
     for library in libraries:
         for task in tasks:

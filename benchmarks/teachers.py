@@ -17,7 +17,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 TASK, NUM_ENVS, EPISODES = "Isaac-Cartpole-Direct", 256, 512
 ITERATIONS = {"rsl_rl": 150, "rl_games": 150, "skrl": 150, "sb3": 300}
@@ -63,7 +63,7 @@ def main() -> None:
     case = parser.parse_args().case
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    cell.write_module(rlnb.options.folders, "Student", STUDENT, "teachers.py")
+    source.write_module(rlnb.options.folders, "Student", STUDENT, "teachers.py")
     texts, holds = [], True
     for library in [case] if case else ITERATIONS:
         iterations = ITERATIONS[library]

@@ -18,7 +18,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 TASK, NUM_ENVS, ITERATIONS, PAUSE_S = "Isaac-Cartpole-Direct", 64, 5, 5.0
 EDITED = """
@@ -66,7 +66,7 @@ def edits(count: int) -> None:
     loops = []
     for number in range(count):
         begin_s = time.monotonic()
-        cell.write_module(rlnb.options.folders, "Edited", EDITED.format(reward=1.0 + number / 10), "benchmark")
+        source.write_module(rlnb.options.folders, "Edited", EDITED.format(reward=1.0 + number / 10), "benchmark")
         trained("Edited")
         loops.append(time.monotonic() - begin_s)
         print(f"  edit, train, wait: {loops[-1]:.2f} s", flush=True)

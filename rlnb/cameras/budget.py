@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlnb.configs.card import TaskCard, check_overrides, runtime_problems
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_number
+from rlnb.protocol.requests import Budget, Cost, Costs
 from rlnb.simulation import far, simulator
-from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.files import whole
-from rlnb.tasks import overrides, runtime
-from rlnb.tasks.card import TaskCard
-from rlnb.tasks.requests import Budget, Cost, Costs
+from rlnb.tasks.card_cache import task_card
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
@@ -207,7 +206,7 @@ def camera_budget(
 def _check(
     task: Task, card: TaskCard, camera: str | None, sizes: Sequence[Size], envs: Sequence[int], frames: int
 ) -> None:
-    problems = [*overrides.check(task, card), *runtime.problems(task, card)]
+    problems = [*check_overrides(task, card), *runtime_problems(task, card)]
     if camera is not None and camera not in card.cameras:
         problems.append(Problem(what=str(unknown("camera", camera, card.cameras, has=f"{card.task} has"))))
     problems += whole_number("frames", frames, example=5)

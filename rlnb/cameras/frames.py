@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from rlnb.configs.cameras import Aim
+from rlnb.protocol.requests import TaskFinding
 from rlnb.spec import COLOR, DEPTH
-from rlnb.tasks.aim import Aim
-from rlnb.tasks.requests import TaskFinding
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.cameras.grid import tiles
+from rlnb.configs.cameras import Aim, turned, valid_aim
 from rlnb.display import front_end
 from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
 from rlnb.errors import RlnbError
@@ -16,7 +17,6 @@ from rlnb.records.layout import RunDir
 from rlnb.records.stock_record import ScriptRecord, StockRecord
 from rlnb.spec import COLOR, ENDED
 from rlnb.storage.files import whole
-from rlnb.tasks.aim import Aim, turned, valid_aim
 
 if TYPE_CHECKING:
     from PIL.Image import Image

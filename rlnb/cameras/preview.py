@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.grid import Panel, panel
 from rlnb.cameras.subject import Subject, subject
+from rlnb.configs.cameras import aim_of
+from rlnb.configs.card import CameraCard, TaskCard, check_overrides, runtime_problems, tell_chosen
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_pictures import clickable
 from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
+from rlnb.protocol import requests
+from rlnb.protocol.requests import Clip
 from rlnb.records.facts import RunFacts
 from rlnb.simulation import far, simulator
-from rlnb.simulation.card import task_card
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.files import whole
-from rlnb.tasks import overrides, requests, runtime
-from rlnb.tasks.aim import aim_of
-from rlnb.tasks.card import CameraCard, TaskCard
-from rlnb.tasks.requests import Clip
+from rlnb.tasks.card_cache import task_card
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -357,7 +357,7 @@ def check_preview(
     Raises:
         CheckError: The arguments have problems. The error lists all of them.
     """
-    problems = [*overrides.check(task, card), *runtime.problems(task, card)]
+    problems = [*check_overrides(task, card), *runtime_problems(task, card)]
     problems += whole_number("num_envs", num_envs, example=4)
     problems += whole_number("steps", steps, least=0, example=30)
     problems += [] if every is None else whole_number("every", every, example=2)
@@ -387,4 +387,4 @@ def check_preview(
             problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)) or fewer frames (every=10)."))
     if problems:
         raise CheckError(f"preview of {task.id}", problems)
-    runtime.tell_chosen(card)
+    tell_chosen(card)

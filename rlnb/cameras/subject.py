@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
+from rlnb.protocol.requests import Policy
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.find import find_one
 from rlnb.records.options import env_mode
@@ -15,7 +16,6 @@ from rlnb.records.trust import refuse_another_users, task_of
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.spec import EnvMode, Task
-from rlnb.tasks.request import Policy
 from rlnb.tasks.task import as_task
 
 

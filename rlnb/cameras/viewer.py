@@ -14,14 +14,14 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import Address, View
 from rlnb.records.facts import RunFacts
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
-from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
-from rlnb.tasks.requests import Address, View
+from rlnb.tasks.card_cache import task_card
 
 HEIGHT_PX = 480
 

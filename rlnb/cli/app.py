@@ -212,8 +212,8 @@ def compile_kernels(
     The cache is the folder WARP_CACHE_PATH. On a cluster, set it to a folder that all nodes share.
     """
     import rlnb
+    from rlnb.protocol.requests import Compile
     from rlnb.simulation.simulator import request
-    from rlnb.tasks.requests import Compile
 
     for task in tasks:
         compilation = request(Compile(task=rlnb.task(task)), python, asset_root)
@@ -239,9 +239,9 @@ def tasks(
     import fnmatch
 
     from rlnb.display.status import status
+    from rlnb.protocol import requests
     from rlnb.settings import options
     from rlnb.simulation import simulator
-    from rlnb.tasks import requests
     from rlnb.tasks.task import OWN_TASKS, module_names
 
     call = requests.Tasks(imports=module_names(options.imports if imports is None else imports))

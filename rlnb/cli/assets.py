@@ -70,7 +70,7 @@ def build(
 @assets_app.command("check")
 def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = None) -> None:
     """Show where each file of a task comes from. The exit status is 1 if a file is missing."""
-    from rlnb.simulation.card import task_card
+    from rlnb.tasks.card_cache import task_card
 
     card = task_card(task, python=python, asset_root=asset_root)
     # The cached card may be older than the last build, so check local files again.
@@ -94,8 +94,8 @@ def mirror(
     """Copy the assets of tasks to a folder. Machines without internet access can use it as their asset root."""
     import rlnb
     from rlnb.display.status import status
+    from rlnb.protocol import requests
     from rlnb.simulation import simulator
-    from rlnb.tasks import requests
 
     *names, folder = tasks
     if not names:

@@ -9,7 +9,7 @@ from rlnb.hooks import plugins
 from rlnb.mirror.frames import Channel, Frame
 from rlnb.mirror.inquiry import entries_of
 from rlnb.settings import Root, options
-from rlnb.simulation.job import SharedJob
+from rlnb.simulation.remote_job import SharedJob
 from rlnb.spec import Manifest
 
 STATE_S = 1.0

@@ -32,7 +32,7 @@ from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
 from rlnb.records.trust import another_users
-from rlnb.simulation.job import SimulatorJob
+from rlnb.simulation.remote_job import SimulatorJob
 from rlnb.spec import Json, Manifest
 from rlnb.storage import entries, files
 from rlnb.storage.clock import SILENT_AFTER_S, age_s

@@ -17,7 +17,7 @@ from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.inquiry import problems_of
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
-from rlnb.simulation.job import RELAY, SimulatorJob, manifest_of
+from rlnb.simulation.remote_job import RELAY, SimulatorJob, manifest_of
 from rlnb.spec import Json, Manifest
 
 START_S = 60.0

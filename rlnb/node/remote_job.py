@@ -22,10 +22,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb.launch import tls
 from rlnb.node.descendants import kill_descendants
 from rlnb.node.file_transfer import Courier
 from rlnb.node.supervisor import ENDS, LENT_GRACE_S
+from rlnb.protocol import tls
 from rlnb.records.deadline import DeadlineReader
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json

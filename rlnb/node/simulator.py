@@ -282,7 +282,7 @@ class Controls:
         """Do what a kernel asks; return the message for it, or None if it needs none.
 
         Args:
-            control: Kind of the question, as in :class:`rlnb.tasks.messages.Control`.
+            control: Kind of the question, as in :class:`rlnb.protocol.messages.Control`.
         """
         if control == "interrupt":
             self._signal(signal.SIGINT)

@@ -28,13 +28,13 @@ from rlnb.node.descendants import ask_for_stacks, descendants, kill_descendants
 from rlnb.node.peers import HANGS, Member, Peers, Stall, size_of
 from rlnb.node.usage import sampling
 from rlnb.node.watchdog import Silence
+from rlnb.protocol.wire import Lines
 from rlnb.records.deadline import DeadlineReader
 from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import entries, files, temporary
 from rlnb.storage.files import has_hash
-from rlnb.storage.lines import Lines
 
 if TYPE_CHECKING:
     import psutil

@@ -16,7 +16,7 @@ from rlnb.errors import RlnbError
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage.files import source_hash
-from rlnb.tasks.cell import fail, run_here, write_module
+from rlnb.tasks.source import fail_cell, run_here, write_module
 from rlnb.tasks.task import task
 
 _SHOWN_DIGITS = 12
@@ -69,7 +69,7 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
     try:
         compile("\n" * offset + body, f"<{call} {name}>", "exec", dont_inherit=True)
     except SyntaxError as exc:
-        fail(options.folders, name, f"{exc.msg} (line {exc.lineno} of the {where})")
+        fail_cell(options.folders, name, f"{exc.msg} (line {exc.lineno} of the {where})")
         _, *code, error = traceback.format_exception_only(exc)
         # Not a SyntaxError: IPython would show the whole cell as one long string above it.
         raise RlnbError(f"{call} {name}, line {exc.lineno}: {error}\n{''.join(code)}") from None

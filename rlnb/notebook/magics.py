@@ -9,12 +9,12 @@ from typing import Any
 from rlnb.curves.live import watch
 from rlnb.curves.tensorboard import tensorboard
 from rlnb.errors import RlnbError, unknown
+from rlnb.interactive.simulator import simulators
 from rlnb.notebook import define
 from rlnb.reports.report import report
 from rlnb.run import selection
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
-from rlnb.simulation.handle import simulators
 
 VERBS: dict[str, Callable[[list[Run]], Any]] = {
     "show": lambda runs: runs[0] if len(runs) == 1 else Runs(runs),

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks.aim import FREE, Aim
 
 if TYPE_CHECKING:
     import numpy as np

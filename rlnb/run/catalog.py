@@ -15,7 +15,7 @@ from rlnb.records import notes
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.run.run import Run
-from rlnb.simulation.whereabouts import Whereabouts, whereabouts
+from rlnb.simulation.remote_job import Whereabouts, whereabouts
 from rlnb.spec import ENDED
 from rlnb.storage.entries import scanned
 from rlnb.storage.files import warn_once

@@ -21,6 +21,7 @@ from rlnb.launch.command import own_env, runs_one_worker, worker_command
 from rlnb.launch.detached import HostedLauncher
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.machine import threads
+from rlnb.protocol import requests
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
@@ -35,7 +36,6 @@ from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import entries, files
 from rlnb.storage.access import printable
 from rlnb.storage.serial import to_json
-from rlnb.tasks import requests
 
 logger = logging.getLogger(__name__)
 POLL_S, LONGEST_POLL_S = 0.1, 1.0

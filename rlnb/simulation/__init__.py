@@ -1,13 +1,8 @@
-"""The kernel's side of the living simulator.
+"""The kernel's simulator processes: which there are, how they start, and how a message gets there.
 
-``process`` runs one worker process and exchanges JSON lines with it through a ``link``; ``condition`` is what they say
-about it. ``simulator`` manages the living simulator of this machine: it starts the simulator, sends it requests, hands
-it over to a run and replaces it. ``handle`` is ``rlnb.simulator``. ``far`` manages those in jobs of launchers, ``job``
-is such a job with its ``key``, ``relay`` is the process that connects to it, and ``forward`` leads to its node's ports.
-``run_files`` names the files of runs that are sent there, and ``whereabouts`` tells other processes where the jobs are.
-``card`` requests a task card and caches it. ``tuner`` changes reward terms in a living env, with sliders.
-``debugger`` steps an env one call at a time, and ``replay`` repeats the recorded steps of a training.
+``simulator`` has the living simulator of this machine and ``far`` those in jobs. ``process`` is one of them, ``link``
+the pipes to it, ``remote_job`` the job that holds it, and ``relay`` the connection to that job.
 
-Belongs here: requests that a simulator answers without a run. Does not belong here: the worker's side, in
-``rlnb.worker.requests``, which uses the same names.
+Belongs here: the kernel's side of a simulator. Does not belong here: what a cell does with it (``rlnb.interactive``,
+``rlnb.cameras``), and the simulator's own side (``rlnb.node`` and ``rlnb.worker``).
 """

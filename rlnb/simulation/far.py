@@ -16,8 +16,8 @@ from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import options
-from rlnb.simulation.job import ANNOUNCED_S, HoldsSimulators, SimulatorJob, job_of, key_of
 from rlnb.simulation.process import SimulatorProcess
+from rlnb.simulation.remote_job import ANNOUNCED_S, HoldsSimulators, SimulatorJob, job_of, key_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,13 +13,14 @@ from typing import Any
 
 from rlnb.errors import RlnbError, require_linux
 from rlnb.launch.command import interpreter, own_env
-from rlnb.simulation.run_files import runs_of
+from rlnb.protocol import messages, requests
+from rlnb.protocol.messages import Adoption, Call, Control, Module, Original, Sent
+from rlnb.protocol.requests import Request
+from rlnb.protocol.wire import BEGIN, Lines
+from rlnb.records.layout import RunDir, run_dir_of
 from rlnb.spec import Task
 from rlnb.storage import entries, files
-from rlnb.storage.lines import BEGIN, Lines
-from rlnb.tasks import messages
-from rlnb.tasks.messages import Adoption, Call, Control, Module, Original, Sent
-from rlnb.tasks.request import Request
+from rlnb.storage.entries import files_below
 
 
 def agent_command(
@@ -146,3 +147,24 @@ class Link:
         """Close the input, which ends the process."""
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
+
+
+# -- run files -------------------------------------------------------------------------------------------------------
+
+
+def runs_of(request: Request[Any]) -> Mapping[Path, list[Path]]:
+    """Return the folders of the runs that a request is about, and the files that it reads in each of them."""
+    if isinstance(request, requests.RunJobThere):
+        run = run_dir_of(Path(request.job_dir))
+        return {run.path: [*_always(run), run.path / str(request.job.options.get("checkpoint", ""))]}
+    if isinstance(request, requests.Replay):
+        run = RunDir(Path(request.run))
+        return {run.path: [*_always(run), *files_below(Path(request.flight))]}
+    if (policy := getattr(request, "policy", None)) is not None:
+        run = RunDir(Path(policy.run))
+        return {run.path: [*_always(run), run.path / policy.checkpoint]}
+    return {}
+
+
+def _always(run: RunDir) -> list[Path]:
+    return [run.manifest, *files_below(run.source)]

@@ -20,12 +20,12 @@ from rlnb.errors import FreshProcessError
 from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders
 from rlnb.machine import threads
+from rlnb.protocol.requests import Request
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.storage import files
-from rlnb.tasks.request import Request
 
 logger = logging.getLogger(__name__)
 A = TypeVar("A")

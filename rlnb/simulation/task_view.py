@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 
+from rlnb.configs.card import AgentCard, TaskCard
 from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.simulation.card import task_card
 from rlnb.spec import Json, Task
-from rlnb.tasks.card import AgentCard, TaskCard
+from rlnb.tasks.card_cache import task_card
 
 
 def html_of(task: Task) -> str:

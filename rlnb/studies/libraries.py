@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb.configs.agent import AgentArgument
 from rlnb.display.table import counted
 from rlnb.errors import CheckError, Problem, RlnbError, RunError, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.records.options import mode_problems
 from rlnb.run.run import Run
-from rlnb.simulation.card import task_card
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
-from rlnb.tasks.agent_config import AgentArgument
+from rlnb.tasks.card_cache import task_card
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 from rlnb.training.arguments import TrainRequest

@@ -18,9 +18,9 @@ from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
-from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage.files import whole
+from rlnb.tasks.card_cache import task_card
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rlnb.configs.agent import agent_choice
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run.run import Run
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import agent_choice
 from rlnb.training import create, train
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.repeat import request_of

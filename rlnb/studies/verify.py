@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.configs.agent import AgentArgument
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.records.ranks import Ranks, by_role, ranks_of
 from rlnb.spec import Manifest, Task
 from rlnb.storage.files import whole
-from rlnb.tasks.agent_config import AgentArgument
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 from rlnb.training.arguments import TrainRequest

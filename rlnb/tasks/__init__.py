@@ -1,11 +1,7 @@
-"""Tasks as the kernel describes them, without importing them, and the requests to the worker about them.
+"""A task in the kernel: its name or cell, the version of its source, its card, and its agent configs.
 
-``task`` makes a ``Task`` from a name and values (``rlnb.task``), ``cell`` saves the module of a ``%%task`` cell and
-finds the files that the module needs, and ``script`` makes a task from a training script. ``card`` describes the parts
-of a task; ``overrides`` checks selectors and config values against the card, ``launcher_args`` checks the arguments of
-Isaac Lab's launcher, and ``agent_config`` reads agent values.
-``requests`` defines the requests to a simulator with their answers, and ``messages`` the lines of JSON that carry them.
+``task`` makes a :class:`rlnb.Task`. ``source`` keeps and verifies versions of a task's module, ``card_cache`` gets task
+cards from the simulator and keeps them, and ``agent`` shows an agent config.
 
-Belongs here: types about tasks that kernel and worker share. Does not belong here: getting a card or an answer
-(``rlnb.simulation``), and making one (``rlnb.worker.requests``).
+Belongs here: what only the kernel does with a task. Does not belong here: what the worker knows too (``rlnb.configs``).
 """

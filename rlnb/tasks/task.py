@@ -7,14 +7,21 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from rlnb.configs import launcher_args as launcher_arguments
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
 from rlnb.storage.files import builtin, whole
 from rlnb.storage.serial import to_json
-from rlnb.tasks import launcher_args as launcher_arguments
-from rlnb.tasks.cell import module_path, refuse_failed, run_here
-from rlnb.tasks.pinned import in_use, named, pinned, refuse_another_users
+from rlnb.tasks.source import (
+    module_path,
+    named_version,
+    pinned,
+    refuse_another_users,
+    refuse_failed_cell,
+    run_here,
+    version_in_use,
+)
 
 OWN_TASKS = (
     'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
@@ -136,14 +143,14 @@ def _named(root: Root, name: str, *, trust: bool = False) -> Task:
     Raises:
         RlnbError: The module, or a file that it imports, belongs to another user, and ``trust`` is False.
     """
-    refuse_failed(root, name)
+    refuse_failed_cell(root, name)
     module = module_path(root, name)
     if module not in run_here() and not os.path.isfile(module):  # also false if the root cannot be entered
         return Task(id=name)
-    current = in_use(module, name)
+    current = version_in_use(module, name)
     if not trust:
         refuse_another_users(name, (module, *(module.parent / other for other in current.others)))
-    return named(name, module, current)
+    return named_version(name, module, current)
 
 
 def as_task(value: Task | str | None, root: Root | None = None) -> Task:

@@ -163,7 +163,7 @@ import numpy as np
 import torch
 import rlnb
 from rlnb import plugins
-from rlnb.tasks.agent_config import choice_of
+from rlnb.configs.agent import choice_of
 from rlnb.worker.acting import joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment

@@ -18,11 +18,11 @@ import pytest
 from packaging.requirements import Requirement
 
 import rlnb
+from rlnb.configs import tree
 from rlnb.contracts.libraries import Library
 from rlnb.hooks import plugins
 from rlnb.records.ranks import ranks_of
 from rlnb.spec import METRICS
-from rlnb.tasks import config
 from rlnb.testing.exports import write_with_code
 from rlnb.testing.runs import differences_of
 from rlnb.testing.training import EPISODES, START_S, TrainingConformance
@@ -65,7 +65,7 @@ class NoSimulatorConformance(TrainingConformance):
         """The names of agent values are checked against the library's agent config."""
         library = self.registered()
         assert library.default_agent, "Library.default_agent must name the agent config, so that values can be checked."
-        name = next(iter(config.fields(plugins.agent_config(library.default_agent))))
+        name = next(iter(tree.fields(plugins.agent_config(library.default_agent))))
         with pytest.raises(rlnb.CheckError, match=f"{name}x.*{name}"):
             rlnb.train(self.task, library=self.library, agent={f"{name}x": 1}, device="cpu")
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb.configs.agent import AgentArgument
 from rlnb.diagnosis.rules import DIAGNOSIS, FAILED, FUNCTION
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.storage.files import builtin, whole
-from rlnb.tasks.agent_config import AgentArgument
 
 if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher

@@ -10,6 +10,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rlnb.configs.agent import horizon_of, libraries_of
+from rlnb.configs.card import (
+    GENERIC,
+    MULTI_AGENT,
+    AgentCard,
+    ConfigField,
+    Fields,
+    TaskCard,
+    check_agent,
+    check_overrides,
+    runtime_problems,
+)
 from rlnb.contracts.launchers import Launcher
 from rlnb.contracts.libraries import Library, Space, Spaces
 from rlnb.diagnosis.rules import Rule
@@ -22,13 +34,10 @@ from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
 from rlnb.settings import Root
 from rlnb.simulation import far
-from rlnb.simulation.agent import names_for
 from rlnb.spec import Json, Manifest
 from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
-from rlnb.tasks import overrides, runtime
-from rlnb.tasks.agent_config import horizon_of, libraries_of
-from rlnb.tasks.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.tasks.agent import names_for
 from rlnb.training.lookup import Lookup, meaningless
 from rlnb.version import __version__
 
@@ -60,14 +69,14 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         problems += _check_training(manifest, library, card, lookup.agent)
         # The nodes of a cluster, or their image, may have Isaac Sim.
         if isinstance(launcher, LocalLauncher) and (card.isaac_sim or card.missing or card.requires):
-            problems += runtime.problems(manifest.task, card, manifest.python)
+            problems += runtime_problems(manifest.task, card, manifest.python)
     elif library is not None and lookup.agent is not None:
         problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]
     problems = [*_check_arguments(manifest), *problems, *problems_of_fit(manifest, lookup)]
     if card is not None:
-        problems += overrides.check(manifest.task, card)
+        problems += check_overrides(manifest.task, card)
     if card is not None or (library is not None and library.default_agent):
-        problems += overrides.check_agent(manifest, library, lookup.agent)
+        problems += check_agent(manifest, library, lookup.agent)
     if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
         problems += linux_only("A training run on this machine")
     else:

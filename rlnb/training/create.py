@@ -22,7 +22,7 @@ from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
-from rlnb.tasks.version import verified
+from rlnb.tasks.source import verified
 from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan, make_plan

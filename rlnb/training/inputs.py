@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.configs.card import MULTI_AGENT, TaskCard
 from rlnb.contracts.libraries import Input, Library
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
 from rlnb.hooks import plugins
@@ -20,7 +21,6 @@ from rlnb.run.run import Run
 from rlnb.run.selection import get_run
 from rlnb.storage import files
 from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
-from rlnb.tasks.card import MULTI_AGENT, TaskCard
 
 if TYPE_CHECKING:
     from rlnb.records.record import RunRecord

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlnb.configs import tree
+from rlnb.configs.card import FIRST_LIBRARY, AgentCard, TaskCard
 from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem, RlnbError, WorkerError, unknown, whole_number
 from rlnb.hooks import plugins
@@ -17,11 +19,9 @@ from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.launch.command import interpreter
 from rlnb.machine import packages
 from rlnb.settings import Root
-from rlnb.simulation.agent import agent_of
-from rlnb.simulation.card import card_of
 from rlnb.spec import Manifest, Task
-from rlnb.tasks import config
-from rlnb.tasks.card import FIRST_LIBRARY, AgentCard, TaskCard
+from rlnb.tasks.agent import agent_of
+from rlnb.tasks.card_cache import card_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +138,7 @@ def agent_card(library: Library, python: str | None) -> AgentCard:
         raise
     except BaseException as exc:  # a plugin may raise anything
         return AgentCard(source=card.source, missing=card.missing, error=f"{type(exc).__name__}: {exc}"[:500])
-    fields, groups = config.fields(agent_cfg), tuple(sorted(config.dicts(agent_cfg)))
+    fields, groups = tree.fields(agent_cfg), tuple(sorted(tree.dicts(agent_cfg)))
     return AgentCard(source=card.source, generic=True, missing=card.missing, fields=fields, takes_more=groups)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rlnb.configs.agent import AgentChoice
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, Problem, RlnbError
 from rlnb.hooks import plugins
@@ -27,7 +28,6 @@ from rlnb.run.selection import get_run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
-from rlnb.tasks.agent_config import AgentChoice
 from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.inputs import InputFile, newest_of
 from rlnb.training.lookup import Lookup

@@ -6,6 +6,9 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from rlnb.configs import card
+from rlnb.configs.agent import AgentChoice, agent_choice, without_ruled
+from rlnb.configs.card import TaskCard
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.hooks import plugins
@@ -13,9 +16,6 @@ from rlnb.launch.local import LocalLauncher
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Manifest, Task
-from rlnb.tasks import runtime
-from rlnb.tasks.agent_config import AgentChoice, agent_choice, without_ruled
-from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.checks import find_problems
@@ -109,7 +109,7 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
     task = as_task(request.task, root)
     lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
     if lookup.card is not None and lookup.card.chosen:
-        runtime.tell_chosen(lookup.card)
+        card.tell_chosen(lookup.card)
     if lookup.library is not None and lookup.agent is not None:
         arguments = {name: getattr(request, name) for name in {*lookup.library.overruled.values()} - {""}}
         agent, ruled = without_ruled(agent, lookup.library, lookup.agent, arguments)

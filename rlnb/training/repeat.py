@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rlnb.configs.agent import AgentArgument, AgentChoice, agent_choice, choice_of
+from rlnb.configs.card import TaskCard
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.hooks import plugins
@@ -28,8 +30,6 @@ from rlnb.run.selection import get_run
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import has_hash
-from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice, choice_of
-from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import task as task_of
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.inputs import InputFile

@@ -6,11 +6,11 @@ from typing import Any
 
 from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.protocol import requests
 from rlnb.run.alerts import follow
 from rlnb.run.run import Run
 from rlnb.simulation import simulator
 from rlnb.spec import Manifest, Task
-from rlnb.tasks import requests
 from rlnb.training.arguments import TrainRequest, signature, split_alerts
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse

@@ -2,11 +2,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from rlnb.configs.agent import AgentArgument
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem
 from rlnb.run.run import Run
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training.arguments import AlertArgument
 
 def train(

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs.agent import choice_of
 from rlnb.hooks import plugins
+from rlnb.protocol.requests import ActingRequest
 from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.agent_config import choice_of
-from rlnb.tasks.request import ActingRequest
 from rlnb.worker.flight.guard import Guard, refuse_not_finite
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlnb.cameras.preview import Preview, read
-from rlnb.tasks.requests import Clip, TaskFinding
+from rlnb.protocol.requests import Clip, TaskFinding
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 

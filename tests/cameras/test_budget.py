@@ -10,8 +10,8 @@ import pytest
 import rlnb
 from rlnb.cameras import budget
 from rlnb.cameras.budget import CameraBudget
-from rlnb.tasks.card import CameraCard, TaskCard
-from rlnb.tasks.requests import Cost
+from rlnb.configs.card import CameraCard, TaskCard
+from rlnb.protocol.requests import Cost
 
 CARD = TaskCard(task="Demo", cameras={"front": CameraCard(width=64, height=64)})
 

@@ -10,7 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.cameras.preview import check_preview
-from rlnb.tasks.card import CameraCard, TaskCard
+from rlnb.configs.card import CameraCard, TaskCard
 
 CARD = TaskCard(
     task="Demo",

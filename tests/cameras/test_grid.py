@@ -14,7 +14,7 @@ from rlnb.cameras import grid
 from rlnb.cameras.grid import colorize, depth_range_m, id_color, picture, tiles
 from rlnb.cameras.preview import Preview
 from rlnb.display.pictures import WIDTH_PX
-from rlnb.tasks.requests import TaskFinding
+from rlnb.protocol.requests import TaskFinding
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 Take = Callable[..., Preview]

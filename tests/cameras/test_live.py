@@ -12,13 +12,13 @@ import pytest
 
 import rlnb
 from rlnb.cameras.live import CameraFeed, shown
+from rlnb.configs.cameras import Aim
 from rlnb.display.live_pictures import Gesture
 from rlnb.records.camera_files import Frame, FrameWriter
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks.aim import Aim
 
 SIZE = (64, 48)
 

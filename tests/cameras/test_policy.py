@@ -9,13 +9,13 @@ import pytest
 
 import rlnb
 from rlnb.cameras.subject import Subject, subject
+from rlnb.protocol.requests import Policy
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
 from rlnb.simulation import far
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks.request import Policy
 
 
 def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> RunFacts:

@@ -11,7 +11,7 @@ from PIL import Image
 
 import rlnb
 from rlnb.cameras.preview import Preview
-from rlnb.tasks.requests import TaskFinding
+from rlnb.protocol.requests import TaskFinding
 
 TIMES = 3
 Take = Callable[..., Preview]

@@ -17,10 +17,10 @@ from far_node import interpreter, processes, until_gone
 from runs_on_nodes import wait_until
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import far
-from rlnb.simulation.job import SharedJob
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
+from rlnb.simulation.remote_job import SharedJob
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 WALLTIME = "00:10:00"
@@ -65,7 +65,7 @@ KERNEL = """
 import sys
 import rlnb
 from rlnb.simulation import far
-from rlnb.tasks import requests
+from rlnb.protocol import requests
 process = far.living(rlnb.slurm(walltime="00:10:00"), {python!r}, None)
 process.request(requests.Ping())
 print(process.job.folder.path, flush=True)

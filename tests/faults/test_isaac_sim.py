@@ -19,7 +19,7 @@ import pytest
 import rlnb
 from rlnb.simulation import simulator
 from rlnb.storage import files
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -86,7 +86,7 @@ def write(name: str, *edits: tuple[str, str]) -> str:
     for before, after in edits:
         assert before in text
         text = text.replace(before, after)
-    cell.write_module(rlnb.options.folders, name, text, "test.ipynb")
+    source.write_module(rlnb.options.folders, name, text, "test.ipynb")
     return name
 
 

@@ -20,7 +20,7 @@ run.tags.add("b")
 run.notes.add("a note")
 """
 MORE = """
-from rlnb.tasks.cell import write_module
+from rlnb.tasks.source import write_module
 run.report()
 goal = {"agent.goal": (0.0, 1.0)}
 rlnb.sweep("Echo", "echo", space=goal, n_trials=1, name="goals", max_iterations=3).wait(60)

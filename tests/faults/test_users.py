@@ -15,7 +15,8 @@ from users import ANN, EVE, RECORDED, as_root, as_user, given, link, shared_root
 import rlnb
 
 DEFINE = (
-    "from rlnb.tasks.cell import write_module\nwrite_module(rlnb.options.folders, {name!r}, {body!r}, {book!r}, print)"
+    "from rlnb.tasks.source import write_module\n"
+    "write_module(rlnb.options.folders, {name!r}, {body!r}, {book!r}, print)"
 )
 
 SHOW = f"""

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.spec import Json
-from rlnb.tasks import cell
+from rlnb.tasks import source
 from rlnb.testing.exports import run_export
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
@@ -109,7 +109,7 @@ def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any
 @pytest.fixture(scope="module")
 def runs(folder: object) -> dict[tuple[str, str], rlnb.Run]:
     """Provide the trainings of this module by case and device, so that each is made once."""
-    cell.write_module(rlnb.options.folders, "Central-Cartpole", CENTRAL, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Central-Cartpole", CENTRAL, "test.ipynb")
     return {}
 
 

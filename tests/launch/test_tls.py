@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.launch import tls
-from rlnb.simulation.key import write_key
+from rlnb.protocol import tls
+from rlnb.protocol.tls import write_key
 
 
 def settings(key: Path, *, server: bool, lax: bool) -> ssl.SSLContext:

@@ -50,7 +50,7 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/node/remote_job.py",
         "rlnb/node/simulator.py",
         "rlnb/reports/report.py",
-        "rlnb/simulation/env_step.py",
+        "rlnb/interactive/debugger.py",
         "rlnb/simulation/process.py",
         "rlnb/worker/requests/job_there.py",
         "rlnb/worker/requests/serve.py",

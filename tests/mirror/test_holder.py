@@ -16,7 +16,7 @@ from rlnb.mirror import holder
 from rlnb.mirror.frames import Channel, Frame
 from rlnb.records.layout import JobDir
 from rlnb.settings import Root
-from rlnb.simulation.job import manifest_of
+from rlnb.simulation.remote_job import manifest_of
 from rlnb.storage import files
 
 WAIT_S = 60.0

@@ -22,15 +22,15 @@ from far_node import interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.interactive.simulator import Simulator
 from rlnb.mirror import simulator as module
 from rlnb.mirror.simulator import FarJob
+from rlnb.protocol import requests
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.run import jobs
 from rlnb.simulation import far
-from rlnb.simulation.handle import Simulator
-from rlnb.simulation.job import RELAY
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
+from rlnb.simulation.remote_job import RELAY
 
 WAIT_S = 60.0
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rlnb.node.simulator import Controls
-from rlnb.tasks.place import place_of
+from rlnb.protocol.messages import place_of
 
 WORKER = """
 import faulthandler, signal, sys

@@ -13,8 +13,8 @@ import pytest
 import rlnb
 from rlnb.machine import threads
 from rlnb.node.child import PLACE, SESSION, environment
+from rlnb.protocol import requests
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
 
 pytestmark = pytest.mark.usefixtures("pod")
 POD = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456"}
@@ -23,7 +23,7 @@ ELASTIC = {"PET_RDZV_ENDPOINT": "job-worker-0:29400", "PET_RDZV_BACKEND": "c10d"
 """Those of an elastic one."""
 SERVES = """
 import sys
-from rlnb.tasks.card import AssetRoot
+from rlnb.configs.card import AssetRoot
 from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from rlnb.launch import tls
 from rlnb.node.remote_job import InteractiveJob, addresses, whole_line
 from rlnb.node.supervisor import ENDS
+from rlnb.protocol import tls
+from rlnb.protocol.tls import write_key
 from rlnb.records.layout import JobDir
-from rlnb.simulation.key import write_key
 from rlnb.storage import files
 
 

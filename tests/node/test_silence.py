@@ -20,8 +20,8 @@ import pytest
 import rlnb
 from rlnb.node import watchdog
 from rlnb.node.watchdog import Silence
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 HANGS = """
 import faulthandler, signal, sys, threading

@@ -17,15 +17,15 @@ import pytest
 
 import rlnb
 from rlnb.doctor import interpreter
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
 
 WAIT_S = 30.0
 WORKER = """
 import ctypes, sys, time
-from rlnb.tasks import requests
-from rlnb.tasks.card import AssetRoot
+from rlnb.protocol import requests
+from rlnb.configs.card import AssetRoot
 from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 

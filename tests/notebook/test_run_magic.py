@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import far, simulator
-from rlnb.tasks import requests
 
 
 def test_verbs_act_on_the_newest_run_or_on_named_runs(shell, root, capsys):

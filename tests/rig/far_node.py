@@ -18,8 +18,8 @@ WORKER = """
 import faulthandler, os, signal, socket, sys, threading, time
 from pathlib import Path
 from rlnb import errors
-from rlnb.tasks import requests
-from rlnb.tasks.card import AgentCard, AssetRoot, TaskCard
+from rlnb.protocol import requests
+from rlnb.configs.card import AgentCard, AssetRoot, TaskCard
 from rlnb.version import __version__
 from rlnb.worker.requests import serve
 
@@ -76,7 +76,7 @@ sys.path[:0] = {folders!r}
 import rlnb
 from far_node import Node
 from rlnb.simulation import far
-from rlnb.tasks import requests
+from rlnb.protocol import requests
 process = far.living({launcher}, {python!r}, None)
 process.request(requests.Ping())
 print(process.job.folder.path, flush=True)

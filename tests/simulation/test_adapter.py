@@ -1,4 +1,4 @@
-"""Tests of rlnb.simulation.adapter, with a real debugpy in a process of its own."""
+"""Tests of rlnb.interactive.debug_adapter, with a real debugpy in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.simulation.adapter import Adapter
+from rlnb.interactive.debug_adapter import Adapter
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("debugpy") is None, reason="debugpy is not installed here")
 PROGRAM = """

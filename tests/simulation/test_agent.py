@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 import rlnb
-from rlnb.simulation import agent
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
+from rlnb.tasks import agent
 
 SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
 

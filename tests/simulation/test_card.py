@@ -12,11 +12,11 @@ import pytest
 
 import rlnb
 from rlnb import options
-from rlnb.simulation import card as cards
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks import cell
-from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
+from rlnb.tasks import card_cache as cards
+from rlnb.tasks import source
 from rlnb.version import untested
 
 NOTEBOOK = "lift.ipynb"
@@ -47,7 +47,7 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     asset = tmp_path / "there.usd"
     asset.touch()
     card = dataclasses.replace(CARD, assets={"there.usd": Asset(path=str(asset), exists=True)})
-    cell.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
+    source.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
     task = rlnb.task("Demo")
     cache(task, card)
     assert cards.cached_card(options.folders, task, None, None) == card
@@ -57,7 +57,7 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     assert cards.cached_card(options.folders, streams, None, None) is None, "it may need Isaac Sim"
     assert cards.cached_card(options.folders, task, None, "/elsewhere") is None
     assert cards.cached_card(options.folders, task, "/another/python", None) is None
-    cell.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)
+    source.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)
     assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
     asset.unlink()
     assert cards.cached_card(options.folders, task, None, None) is None, "an asset of the card is gone"

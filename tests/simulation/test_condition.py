@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlnb.simulation.condition import Condition
-from rlnb.tasks.messages import Ended, Hangs, Hosted, Pulse, Ready, Stacks, Usage, Waiting
+from rlnb.protocol.messages import Ended, Hangs, Hosted, Pulse, Ready, Stacks, Usage, Waiting
+from rlnb.simulation.process import Condition
 
 STACKS = """Current thread 0x1 (most recent call first):
   File "/home/me/puck.py", line 31 in _reset_idx

@@ -12,7 +12,7 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.simulation import simulator
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 NUM_ENVS = 3
 TASK = """
@@ -43,7 +43,7 @@ class PuckEnv(CartpoleEnv):
 @pytest.fixture
 def debugger(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rlnb.Debugger]:
     monkeypatch.setattr(options, "warm", True)
-    cell.write_module(options.folders, "Puck", TASK, "test.ipynb")
+    source.write_module(options.folders, "Puck", TASK, "test.ipynb")
     debugger = rlnb.debug("Puck", num_envs=NUM_ENVS, device="cpu")
     yield debugger
     debugger.close()

@@ -1,4 +1,4 @@
-"""Tests of rlnb.simulation.env_step."""
+"""Tests of rlnb.interactive.debugger."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import rlnb
-from rlnb.simulation.env_step import step_of
-from rlnb.tasks.debug import EnvData
+from rlnb.interactive.debugger import step_of
+from rlnb.protocol.requests import EnvData
 
 
 def test_a_step_is_a_table_of_its_arrays() -> None:

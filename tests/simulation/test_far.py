@@ -16,12 +16,12 @@ import pytest
 from far_node import Node, interpreter, killed_kernels_job, processes, until_gone
 
 import rlnb
+from rlnb.interactive.simulator import Simulator
 from rlnb.node.remote_job import LINGER_S
+from rlnb.protocol import requests
 from rlnb.simulation import far
-from rlnb.simulation.handle import Simulator
-from rlnb.simulation.job import ANNOUNCED_S
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
+from rlnb.simulation.remote_job import ANNOUNCED_S
 
 WAIT_S = 60.0
 
@@ -130,7 +130,7 @@ def address_of(living: SimulatorProcess) -> tuple[str, int]:
 
 
 def test_a_client_without_the_key_of_the_job_is_refused(living: SimulatorProcess, tmp_path: Path) -> None:
-    from rlnb.simulation.key import write_key
+    from rlnb.protocol.tls import write_key
 
     write_key(tmp_path / "other.pem")
     anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -155,7 +155,7 @@ def test_a_client_without_the_key_of_the_job_is_refused(living: SimulatorProcess
 
 
 def test_another_version_is_refused_with_both_names(living: SimulatorProcess) -> None:
-    from rlnb.launch import tls
+    from rlnb.protocol import tls
 
     assert living.job is not None
     with (

@@ -10,8 +10,8 @@ import sys
 import pytest
 from other_user import OTHER_UID, answer, as_root
 
-from rlnb.simulation import forward as forwards
-from rlnb.simulation.forward import Forward
+from rlnb.simulation import relay as forwards
+from rlnb.simulation.relay import Forward
 
 ECHO = """
 import os
@@ -45,7 +45,7 @@ def test_another_user_of_this_machine_is_refused() -> None:
 
 
 def test_a_process_that_cannot_start_ends_its_connection_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwards, "MOST", 1)
+    monkeypatch.setattr(forwards, "MOST_FORWARDED", 1)
     forward = Forward(["/nope"])
     for _ in range(3):
         address = ("127.0.0.1", forward.port)
@@ -55,7 +55,7 @@ def test_a_process_that_cannot_start_ends_its_connection_alone(monkeypatch: pyte
 
 
 def test_connections_beyond_the_most_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwards, "MOST", 1)
+    monkeypatch.setattr(forwards, "MOST_FORWARDED", 1)
     forward = Forward([sys.executable, "-c", ECHO])
     address = ("127.0.0.1", forward.port)
     with socket.create_connection(address, timeout=20) as two, socket.create_connection(address, timeout=20) as three:

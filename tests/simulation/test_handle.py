@@ -6,8 +6,8 @@ import pytest
 from far_node import Node
 
 import rlnb
+from rlnb.interactive.simulator import Simulator
 from rlnb.simulation import far
-from rlnb.simulation.handle import Simulator
 
 
 def test_without_a_simulator_there_is_no_state_no_job_and_no_memory() -> None:

@@ -15,13 +15,13 @@ from far_node import Node
 
 import rlnb
 from rlnb.errors import RlnbError
+from rlnb.protocol.messages import Hosted
 from rlnb.records.layout import JobDir
-from rlnb.simulation import job as jobs
-from rlnb.simulation.job import SharedJob, job_of, key_of
+from rlnb.simulation import remote_job as jobs
+from rlnb.simulation.remote_job import SharedJob, job_of, key_of
 from rlnb.spec import Command, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.messages import Hosted
 
 
 class Idle(Node):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.errors import RlnbError
-from rlnb.simulation.key import write_key
+from rlnb.protocol.tls import write_key
 
 
 def test_only_the_user_can_read_a_key_and_none_is_overwritten(tmp_path: Path) -> None:

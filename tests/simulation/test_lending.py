@@ -19,8 +19,8 @@ from rlnb.simulation import simulator
 WAIT_S = 30.0
 WORKER = """
 import sys
-from rlnb.tasks import requests
-from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.protocol import requests
+from rlnb.configs.card import AssetRoot, TaskCard
 from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 

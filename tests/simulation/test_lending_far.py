@@ -16,11 +16,11 @@ import pytest
 from far_node import Node, interpreter, processes, until_gone
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import far
-from rlnb.simulation import job as jobs
-from rlnb.simulation.job import ANNOUNCED_S
+from rlnb.simulation import remote_job as jobs
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
+from rlnb.simulation.remote_job import ANNOUNCED_S
 
 WAIT_S = 60.0
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from rlnb.errors import RlnbError
+from rlnb.protocol import messages, requests
+from rlnb.protocol.messages import Sent
+from rlnb.protocol.requests import Policy
 from rlnb.simulation.link import Link, agent_command
 from rlnb.spec import Task
-from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import Sent
-from rlnb.tasks.request import Policy
 
 BEGIN = "import os\nos.write(1, b'Welcome to node3.' + bytes([0]) + b'rlnb-relay 1' + bytes([10]))\n"
 ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data)"

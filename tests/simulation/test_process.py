@@ -16,19 +16,19 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.configs.card import TaskCard
 from rlnb.display.status import status
+from rlnb.protocol import requests
 from rlnb.simulation import process, simulator
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
-from rlnb.tasks.card import TaskCard
 
 WORKER = """
 import faulthandler, os, signal, sys, time
 from pathlib import Path
 from rlnb import errors
 from rlnb.errors import Problem
-from rlnb.tasks import requests
-from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.protocol import requests
+from rlnb.configs.card import AssetRoot, TaskCard
 from rlnb.worker.requests import serve
 
 class PluginError(errors.NotFoundError):

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.launch import tls
+from rlnb.protocol import tls
+from rlnb.protocol.tls import write_key
+from rlnb.protocol.wire import BEGIN
 from rlnb.records.layout import JobDir
-from rlnb.simulation.key import write_key
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.storage.lines import BEGIN
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_program_without_the_key_of_the_job_is_named_and_no_firewall(job: JobD
 CONNECTS = """
 import asyncio, sys
 from pathlib import Path
-from rlnb.launch import tls
+from rlnb.protocol import tls
 from rlnb.records.layout import JobDir
 from rlnb.simulation import relay
 relay.CONNECT_S = 600.0

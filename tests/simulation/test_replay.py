@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.simulation import simulator
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 NUM_ENVS, ENV, STEP = 16, 5, 69
 TASK = f"""
@@ -42,7 +42,7 @@ class SlowEnv(CartpoleEnv):
 @pytest.fixture
 def run(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rlnb.Run]:
     monkeypatch.setattr(options, "warm", True)
-    cell.write_module(options.folders, "Slow", TASK, "test.ipynb")
+    source.write_module(options.folders, "Slow", TASK, "test.ipynb")
     run = rlnb.train("Slow", library="rsl_rl", num_envs=NUM_ENVS, max_iterations=20, device="cpu")
     with pytest.raises(rlnb.RunError):
         run.wait(300)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlnb.simulation.run_files import runs_of
+from rlnb.protocol import requests
+from rlnb.protocol.requests import Policy
+from rlnb.simulation.link import runs_of
 from rlnb.spec import Job, Task
-from rlnb.tasks import requests
-from rlnb.tasks.request import Policy
 
 
 def test_each_request_about_a_run_names_what_it_reads(tmp_path: Path) -> None:

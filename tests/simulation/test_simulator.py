@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.tasks import requests
 
 PROCESS = """
 import json, os, sys

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 from rlnb.errors import RlnbError
 from rlnb.simulation import task_view
-from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 
 CARD = TaskCard(
     task="Puck <1>",

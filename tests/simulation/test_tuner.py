@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.simulation import tuner as tuning
-from rlnb.simulation.tuner import bars
+from rlnb.configs.card import ConfigField, Kind, TaskCard
+from rlnb.interactive import tuner as tuning
+from rlnb.interactive.tuner import bars
+from rlnb.protocol import requests
 from rlnb.spec import Json
-from rlnb.tasks import requests
-from rlnb.tasks.card import ConfigField, Kind, TaskCard
 
 HOSTILE = "<script>alert(1)</script>"
 

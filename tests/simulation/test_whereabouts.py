@@ -13,12 +13,11 @@ import pytest
 from far_node import Node
 
 import rlnb
-from rlnb.simulation import whereabouts as module
-from rlnb.simulation.job import SharedJob
-from rlnb.simulation.whereabouts import Note, whereabouts
+from rlnb.protocol.messages import Hosted
+from rlnb.simulation import remote_job as module
+from rlnb.simulation.remote_job import Note, SharedJob, whereabouts
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.tasks.messages import Hosted
 
 
 class Idle(Node):

@@ -18,9 +18,9 @@ import pytest
 from far_node import interpreter
 
 import rlnb
+from rlnb.protocol import requests
 from rlnb.simulation import far as simulators
 from rlnb.simulation.process import SimulatorProcess
-from rlnb.tasks import requests
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 WAIT_S = 60.0
@@ -108,7 +108,7 @@ KERNEL = """
 import sys
 import rlnb
 from rlnb.simulation import far
-from rlnb.tasks import requests
+from rlnb.protocol import requests
 process = far.living(rlnb.make_launcher("ssh", {settings!r}), {python!r}, None)
 process.request(requests.Ping())
 print("ready", flush=True)

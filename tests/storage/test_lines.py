@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from rlnb.storage.lines import BEGIN, Lines, skip
+from rlnb.protocol.wire import BEGIN, Lines, skip
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from users import ANN, EVE, as_root, as_user, given, link, shared_root
 import rlnb
 
 THREE = """
-from rlnb.tasks.cell import write_module
+from rlnb.tasks.source import write_module
 print("checked", *rlnb.check("Echo", library="echo"))
 rlnb.options.team = True
 print("trusted", *rlnb.check("Echo", library="echo"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.studies import libraries
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import lookup
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.hooks import plugins
-from rlnb.spec import Manifest, Task
-from rlnb.tasks.agent_config import (
+from rlnb.configs.agent import (
     AgentChoice,
     agent_choice,
     choice_of,
@@ -17,7 +15,9 @@ from rlnb.tasks.agent_config import (
     libraries_of,
     without_ruled,
 )
-from rlnb.tasks.card import AgentCard, ConfigField
+from rlnb.configs.card import AgentCard, ConfigField
+from rlnb.hooks import plugins
+from rlnb.spec import Manifest, Task
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rlnb.tasks.aim import FREE, Aim, aim_of, turned
+from rlnb.configs.cameras import FREE, Aim, aim_of, turned
 
 SIDE = Aim(eye=(2.0, 0.0, 0.0), target=(0.0, 0.0, 0.0))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 from rlnb.errors import RlnbError
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 
 CARD = TaskCard(
     task="Demo",

@@ -8,7 +8,7 @@ import pytest
 
 import rlnb
 from rlnb import options
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
 NOTEBOOK, OTHER_NOTEBOOK = "lift.ipynb", "it's another's.ipynb"
@@ -24,12 +24,12 @@ NOTEBOOK, OTHER_NOTEBOOK = "lift.ipynb", "it's another's.ipynb"
     ],
 )
 def test_the_name_of_a_task_gives_the_name_of_its_module(root: Path, name: str, file: str) -> None:
-    assert cell.module_path(options.folders, name) == root / "tasks" / file
+    assert source.module_path(options.folders, name) == root / "tasks" / file
 
 
 def test_a_cell_becomes_a_module_that_is_not_executed(root: Path) -> None:
     body = "raise SystemExit('executed')\n"
-    path = cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    path = source.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
     header, _, rest = path.read_text().partition("\n")
     assert rest == body
     assert header == "# rlnb task 'Lift-Cube' of 'lift.ipynb'"
@@ -38,30 +38,30 @@ def test_a_cell_becomes_a_module_that_is_not_executed(root: Path) -> None:
 
 def test_a_cell_with_a_syntax_error_writes_nothing(root: Path) -> None:
     with pytest.raises(SyntaxError) as caught:
-        cell.write_module(options.folders, "Lift-Cube", "x = 1\ndef broken(:\n", NOTEBOOK)
+        source.write_module(options.folders, "Lift-Cube", "x = 1\ndef broken(:\n", NOTEBOOK)
     assert caught.value.lineno == 2
     assert caught.value.filename.endswith("lift_cube.py")
     assert not root.exists()
 
 
 def test_a_syntax_error_keeps_the_previous_module(root: Path) -> None:
-    path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    path = source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     with pytest.raises(SyntaxError):
-        cell.write_module(options.folders, "Lift-Cube", "def broken(:", NOTEBOOK)
+        source.write_module(options.folders, "Lift-Cube", "def broken(:", NOTEBOOK)
     assert path.read_text().endswith(BODY)
 
 
 def test_the_same_notebook_may_change_its_task(root: Path) -> None:
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
-    path = cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    path = source.write_module(options.folders, "Lift-Cube", "TASK = 2\n", NOTEBOOK)
     assert path.read_text().endswith("TASK = 2\n")
 
 
 @pytest.mark.parametrize(("holder", "other"), [(NOTEBOOK, OTHER_NOTEBOOK), (OTHER_NOTEBOOK, NOTEBOOK)])
 def test_the_newest_version_wins_and_that_of_another_notebook_is_kept(root: Path, holder: str, other: str) -> None:
     notices: list[str] = []
-    cell.write_module(options.folders, "Lift-Cube", BODY, holder, notices.append)
-    path = cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other, notices.append)
+    source.write_module(options.folders, "Lift-Cube", BODY, holder, notices.append)
+    path = source.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other, notices.append)
     assert path.read_text().endswith("TASK = 2\n")
     (kept,) = (root / "tasks" / "history").glob("*/*.py")
     assert notices == [f"It replaces the version of {holder}, which is kept as {kept}."]
@@ -69,21 +69,21 @@ def test_the_newest_version_wins_and_that_of_another_notebook_is_kept(root: Path
 
 
 def test_a_task_whose_cell_was_not_saved_is_refused_until_it_is(root: Path) -> None:
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
-    cell.fail(options.folders, "Lift-Cube", "invalid syntax (line 3 of the cell)")
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    source.fail_cell(options.folders, "Lift-Cube", "invalid syntax (line 3 of the cell)")
     with pytest.raises(rlnb.RlnbError, match=r"'Lift-Cube' was not saved: invalid syntax \(line 3"):
         rlnb.task("Lift-Cube")
     assert rlnb.task("Other").id == "Other"
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     assert rlnb.task("Lift-Cube").source
 
 
 def test_another_notebook_with_the_same_body_is_accepted(root: Path) -> None:
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
-    assert cell.write_module(options.folders, "Lift-Cube", BODY, OTHER_NOTEBOOK).read_text().endswith(BODY)
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    assert source.write_module(options.folders, "Lift-Cube", BODY, OTHER_NOTEBOOK).read_text().endswith(BODY)
 
 
 def test_two_names_that_share_a_module_are_refused(root: Path) -> None:
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     with pytest.raises(rlnb.RlnbError, match="holds another task"):
-        cell.write_module(options.folders, "lift cube", "TASK = 2\n", NOTEBOOK)
+        source.write_module(options.folders, "lift cube", "TASK = 2\n", NOTEBOOK)

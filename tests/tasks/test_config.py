@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.tasks import config
-from rlnb.tasks.card import ConfigField
-from rlnb.tasks.config import dicts, openings, set_value, set_values, tree
+from rlnb.configs.card import ConfigField
+from rlnb.configs.tree import dicts, fields, openings, set_value, set_values, tree
 
 
 @dataclass
@@ -37,7 +36,7 @@ def test_a_tree_has_the_values_of_a_config_as_json() -> None:
 
 def test_a_list_of_groups_keeps_their_values() -> None:
     network = [{"name": "net", "layers": [64, {"linear": 8}], "act": object}]
-    field_of = config.fields({"network": network})["network"]
+    field_of = fields({"network": network})["network"]
     assert field_of.type == "list"
     assert field_of.value == [{"name": "net", "layers": [64, {"linear": 8}], "act": repr(object)}]
 
@@ -117,10 +116,10 @@ class Reward:
 
 
 def test_fields_have_a_type_and_a_value_that_json_can_hold() -> None:
-    fields = config.fields({"alive": Reward()})
-    assert fields["alive.weight"] == ConfigField(type="float", value=1), "Isaac Lab accepts any number as a weight"
-    assert fields["alive.params.steps"] == ConfigField(type="int", value=3)
-    assert fields["alive.func"] == ConfigField(type="str", value="mdp:alive")
-    assert fields["alive.target"] == ConfigField(type="any", value=None)
-    assert fields["alive.params.limits"].type == "list"
+    rows = fields({"alive": Reward()})
+    assert rows["alive.weight"] == ConfigField(type="float", value=1), "Isaac Lab accepts any number as a weight"
+    assert rows["alive.params.steps"] == ConfigField(type="int", value=3)
+    assert rows["alive.func"] == ConfigField(type="str", value="mdp:alive")
+    assert rows["alive.target"] == ConfigField(type="any", value=None)
+    assert rows["alive.params.limits"].type == "list"
     assert json.dumps(fields["alive.params.limits"].value).startswith('[0.5, ["<dataclasses._MISSING')

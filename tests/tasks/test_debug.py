@@ -1,4 +1,4 @@
-"""Tests of rlnb.tasks.debug."""
+"""Tests of rlnb.protocol.requests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import pytest
 
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import Debug, Listen, Read, Reset, Step
 from rlnb.storage.serial import from_json
-from rlnb.tasks.debug import Debug, Listen, Read, Reset, Step
 
 
 def test_only_a_request_that_can_stop_at_a_breakpoint_has_no_time_limit() -> None:

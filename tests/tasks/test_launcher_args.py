@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rlnb.tasks import launcher_args
-from rlnb.tasks.launcher_args import ARGUMENTS, REFUSED
+from rlnb.configs import launcher_args
+from rlnb.configs.launcher_args import ARGUMENTS, REFUSED
 
 OWN = {"kit_visualizer", "device_explicit", "visualizer_intent"}
 """Arguments that Isaac Lab passes to its own functions."""

@@ -8,9 +8,20 @@ import pytest
 
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.protocol import messages, requests
+from rlnb.protocol.messages import (
+    Adopted,
+    Adoption,
+    Answer,
+    Failure,
+    Hangs,
+    Meanwhile,
+    Message,
+    Ready,
+    Returned,
+    Silent,
+)
 from rlnb.spec import Task
-from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import Adopted, Adoption, Answer, Failure, Hangs, Meanwhile, Message, Ready, Returned, Silent
 
 PROBLEMS = (Problem(what="num_envs=0", fix="num_envs=4"), Problem(what="1 problem"))
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.tasks import overrides
-from rlnb.tasks.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard
+from rlnb.configs.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard, check_overrides, check_values
 
 FIELDS = {
     "sim.dt": ConfigField(type="float", value=0.005),
@@ -57,7 +56,7 @@ def whats(problems: list[rlnb.Problem]) -> list[str]:
     ],
 )
 def test_a_value_that_fits_is_no_problem(path: str, value: Any) -> None:
-    assert overrides.check_values({path: value}, FIELDS, "override") == []
+    assert check_values({path: value}, FIELDS, "override") == []
 
 
 @pytest.mark.parametrize(
@@ -74,14 +73,14 @@ def test_a_value_that_fits_is_no_problem(path: str, value: Any) -> None:
     ],
 )
 def test_the_problem_of_a_wrong_type_names_the_right_one(path: str, value: Any, kind: str) -> None:
-    (problem,) = overrides.check_values({path: value}, FIELDS, "override of Demo")
+    (problem,) = check_values({path: value}, FIELDS, "override of Demo")
     now = FIELDS[path].value
     assert problem.what == f"override of Demo: {path} takes {kind} (now {now!r}), not {value!r}."
     assert problem.fix == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
 
 
 def test_the_problem_of_an_unknown_path_names_the_closest() -> None:
-    (problem,) = overrides.check_values({"sim.dtt": 0.1}, FIELDS, "override of Demo")
+    (problem,) = check_values({"sim.dtt": 0.1}, FIELDS, "override of Demo")
     assert problem.what == "override of Demo: no config value 'sim.dtt'. Did you mean 'sim.dt'?"
 
 
@@ -99,7 +98,7 @@ def test_the_problem_of_an_unknown_path_names_the_closest() -> None:
 def test_a_path_is_suggested_only_if_it_is_likely(path: str, meant: str | None) -> None:
     names = ("params.config.seq_length", "params.config.device", "agent.experiment.directory")
     fields = {name: ConfigField(type="str", value="") for name in names}
-    (problem,) = overrides.check_values({path: 1}, fields, "agent config", takes_more=["agent.experiment"])
+    (problem,) = check_values({path: 1}, fields, "agent config", takes_more=["agent.experiment"])
     assert problem.what == f"agent config: no config value {path!r}." + (f" Did you mean {meant!r}?" if meant else "")
     assert (problem.fix == f"Correct the path, or add it: '+{path}'.") == path.startswith("agent.experiment.")
 
@@ -115,7 +114,7 @@ def test_a_value_without_a_default_may_become_a_group() -> None:
 
     def found(**values: Any) -> list[str]:
         paths = {name.replace("__", "."): value for name, value in values.items()}
-        problems = overrides.check_values(paths, fields, "agent config", openings=openings)
+        problems = check_values(paths, fields, "agent config", openings=openings)
         return [f"{problem.what} {problem.fix}" for problem in problems]
 
     assert found(algorithm__rnd_cfg=None, groups__actor=["policy"], groups__critic=["policy"]) == []
@@ -130,7 +129,7 @@ def test_a_value_without_a_default_may_become_a_group() -> None:
 
 def test_a_plus_adds_a_value_that_the_config_lacks() -> None:
     def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
-        problems = overrides.check_values({path: "new"}, FIELDS, "agent config", takes_more=takes_more)
+        problems = check_values({path: "new"}, FIELDS, "agent config", takes_more=takes_more)
         return [f"{problem.what} {problem.fix}" for problem in problems]
 
     assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
@@ -149,13 +148,13 @@ def test_a_plus_adds_a_value_that_the_config_lacks() -> None:
 
 
 def test_the_problem_of_a_group_lists_its_values() -> None:
-    (problem,) = overrides.check_values({"sim": 1}, FIELDS, "override of Demo")
+    (problem,) = check_values({"sim": 1}, FIELDS, "override of Demo")
     assert "It is a group: sim.dt, sim.device" in problem.what
 
 
 def test_the_problem_of_an_unknown_selector_lists_the_valid_ones() -> None:
     task = rlnb.Task(id="Demo", physics="newton_mjwrap", renderer="rtx", presets=("physx", "phisx"))
-    assert whats(overrides.check(task, CARD)) == [
+    assert whats(check_overrides(task, CARD)) == [
         "physics='newton_mjwrap': Demo has newton_mjwarp, physx. Did you mean 'newton_mjwarp'?",
         "renderer='rtx': Demo has none.",
         "presets='phisx': Demo has newton_mjwarp, physx. Did you mean 'physx'?",
@@ -164,30 +163,30 @@ def test_the_problem_of_an_unknown_selector_lists_the_valid_ones() -> None:
 
 def test_selectors_and_overrides_that_fit_are_no_problem() -> None:
     task = rlnb.Task(id="Demo", physics="physx", presets=("newton_mjwarp",), overrides={"decimation": 4})
-    assert overrides.check(task, CARD) == []
+    assert check_overrides(task, CARD) == []
 
 
 def test_an_asset_that_is_missing_is_named_with_its_path_and_the_fix() -> None:
     missing = {"Robots/gone.usd": Asset(path="/pack/Robots/gone.usd", exists=False, fix="Make it.")}
     card = dataclasses.replace(CARD, assets={**CARD.assets, **missing})
-    (problem,) = overrides.check(rlnb.Task(id="Demo"), card)
+    (problem,) = check_overrides(rlnb.Task(id="Demo"), card)
     assert problem.what == "asset Robots/gone.usd is missing: /pack/Robots/gone.usd"
     assert problem.fix == "Make it. (The root was chosen because: set for this run.)"
 
 
 def test_launcher_arguments_of_a_task_made_by_hand_are_checked() -> None:
     task = rlnb.Task(id="Demo", launcher_args={"device": "cpu", "livestream": 2})
-    (problem,) = overrides.check(task, CARD)
+    (problem,) = check_overrides(task, CARD)
     assert problem.fix == "Use rlnb.train(device=...)."
 
 
 def test_selectors_that_cannot_be_checked_are_refused_with_the_reason_and_other_tasks_are_not() -> None:
     reason = "isaaclab 3.1.0 has no presets.enumerate_presets, which the check needs."
     card = dataclasses.replace(CARD, presets=Selectors(error=reason))
-    problems = overrides.check(rlnb.Task(id="Demo", physics="physx", presets=("fast",)), card)
+    problems = check_overrides(rlnb.Task(id="Demo", physics="physx", presets=("fast",)), card)
     assert whats(problems) == [f"physics='physx': {reason}", f"presets='fast': {reason}"]
     assert problems[0].fix == "Leave physics out."
-    assert overrides.check(rlnb.Task(id="Demo", overrides={"sim.dt": 0.01}), card) == []
+    assert check_overrides(rlnb.Task(id="Demo", overrides={"sim.dt": 0.01}), card) == []
 
 
 def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(
@@ -201,7 +200,7 @@ def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(
 
     def found(card: TaskCard, *values: str) -> list[str]:
         task = rlnb.Task(id="Demo", overrides=dict(zip(fields, values, strict=False)))
-        return whats(overrides.check(task, dataclasses.replace(card, fields=fields)))
+        return whats(check_overrides(task, dataclasses.replace(card, fields=fields)))
 
     here, gone = str(tmp_path / "robot.usd"), str(tmp_path / "gone.usd")
     missing = f"Demo: {place} is '/nowhere/robot.usd': there is no such file."

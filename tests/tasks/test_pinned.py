@@ -11,8 +11,8 @@ import pytest
 
 import rlnb
 from rlnb import options
-from rlnb.tasks import cell, version
-from rlnb.tasks.pinned import in_use, pinned
+from rlnb.tasks import source
+from rlnb.tasks.source import pinned, version_in_use
 from rlnb.tasks.task import as_task
 
 MINE, THEIRS = "mine.ipynb", "theirs.ipynb"
@@ -23,12 +23,12 @@ def sha256(text: str) -> str:
 
 
 def run_cell(body: str, *, notebook: str = MINE, name: str = "Echo") -> Path:
-    return cell.write_module(options.folders, name, body, notebook)
+    return source.write_module(options.folders, name, body, notebook)
 
 
 def run_elsewhere(body: str, *, notebook: str = THEIRS, name: str = "Echo") -> None:
     """Save a module as another kernel does that runs a cell."""
-    path = cell.module_path(options.folders, name)
+    path = source.module_path(options.folders, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"# rlnb task {name!r} of {notebook!r}\n{body}")
 
@@ -117,7 +117,7 @@ def test_a_kernel_that_cannot_write_the_history_uses_a_copy_of_its_own(root: Pat
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_version_that_another_user_has_kept_is_copied_for_this_kernel(root: Path) -> None:
     path = run_cell("x = 1\n")
-    theirs = version.keep(in_use(path, "Echo"))
+    theirs = source.keep_version(version_in_use(path, "Echo"))
     assert theirs is not None
     os.chown(theirs.parent, 65_534, 65_534)
     assert_a_private_copy_is_used(root)
@@ -179,6 +179,6 @@ def test_the_copy_of_a_run_is_used_if_it_is_the_recorded_one(root: Path) -> None
 def test_an_older_task_of_a_cell_that_could_not_be_saved_is_refused(root: Path) -> None:
     run_cell("x = 1\n")
     task = rlnb.task("Echo")
-    cell.fail(options.folders, "Echo", "invalid syntax")
+    source.fail_cell(options.folders, "Echo", "invalid syntax")
     with pytest.raises(rlnb.RlnbError, match="was not saved"):
         as_task(task)

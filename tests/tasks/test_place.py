@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks.place import of_error, place_of
+from rlnb.protocol.messages import place_of, place_of_error
 
 STACKS = f'''Thread 0x1 (most recent call first):
   File "/other.py", line 1 in wait
@@ -39,7 +39,7 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_p
         runpy.run_path(str(file))["step"]()
     traceback = raised.value.__traceback__
     assert traceback is not None
-    place, own = of_error(raised.value.with_traceback(traceback.tb_next))  # without this test's own frame
+    place, own = place_of_error(raised.value.with_traceback(traceback.tb_next))  # without this test's own frame
     assert place == f"{file}, line 4, in reward"
     assert "return reward()" in own
     assert "return json.loads('{')" in own
@@ -49,10 +49,10 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_p
 def test_the_place_of_a_syntax_error_is_its_line(tmp_path: Path) -> None:
     with pytest.raises(SyntaxError) as raised:
         compile("x = 1\ndef broken(:\n", str(tmp_path / "puck.py"), "exec")
-    place, own = of_error(raised.value)
+    place, own = place_of_error(raised.value)
     assert place == f"{tmp_path}/puck.py, line 2"
     assert own.endswith("SyntaxError: invalid syntax\n")
 
 
 def test_an_error_of_libraries_has_no_place() -> None:
-    assert of_error(ValueError("never raised")) == ("", "")
+    assert place_of_error(ValueError("never raised")) == ("", "")

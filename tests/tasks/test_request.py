@@ -1,11 +1,10 @@
-"""Tests of rlnb.tasks.request."""
+"""Tests of rlnb.protocol.requests."""
 
 from __future__ import annotations
 
+from rlnb.configs.card import TaskCard
+from rlnb.protocol.requests import ActingRequest, Card, Clip, Ping, Preview, answer_type, verb
 from rlnb.spec import Task
-from rlnb.tasks.card import TaskCard
-from rlnb.tasks.request import ActingRequest, answer_type, verb
-from rlnb.tasks.requests import Card, Clip, Ping, Preview
 
 
 def test_the_verb_and_the_answer_of_a_request_follow_from_its_class() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from rlnb.configs.card import TaskCard
 from rlnb.errors import RlnbError
+from rlnb.protocol import requests
+from rlnb.protocol.requests import ActingRequest, Policy, Request, TaskRequest, answer_type, verb
 from rlnb.spec import Task
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks import requests
-from rlnb.tasks.card import TaskCard
-from rlnb.tasks.request import ActingRequest, Policy, Request, TaskRequest, answer_type, verb
 
 TASK = Task(id="Demo", presets=("fast",), overrides={"sim.dt": 0.01})
 EXAMPLES: list[Request[Any]] = [

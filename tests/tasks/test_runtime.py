@@ -7,14 +7,12 @@ import sys
 
 import pytest
 
+from rlnb.configs.card import NEWTON, WARP, Selectors, TaskCard, check_task, runtime_problems
 from rlnb.errors import CheckError
 from rlnb.machine.packages import install_line
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.tasks import runtime
-from rlnb.tasks.card import Selectors, TaskCard
-from rlnb.tasks.overrides import check_task
 
 LIFT = Task(id="Lift")
 PHYSX = "Isaac Sim PhysX physics (`PhysxCfg`)"
@@ -22,7 +20,7 @@ NAMES = ("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx")
 
 
 def problem(card: TaskCard, *, task: Task = LIFT, python: str | None = None) -> str:
-    (one,) = runtime.problems(task, card, python)
+    (one,) = runtime_problems(task, card, python)
     return f"{one.what} {one.fix}"
 
 
@@ -58,7 +56,7 @@ def test_both_lines_are_named_at_once() -> None:
     assert (
         "sim.physics=NewtonCfg() in the task's config and renderer_cfg=NewtonWarpRendererCfg() in its cameras" in text
     )
-    assert f"with {runtime.NEWTON}; {runtime.WARP}, or python=" in text
+    assert f"with {NEWTON}; {WARP}, or python=" in text
 
 
 def test_a_launcher_argument_that_needs_isaac_sim_is_named() -> None:

@@ -12,7 +12,7 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.settings import Options
-from rlnb.tasks import cell
+from rlnb.tasks import source
 from rlnb.tasks.task import as_task
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
@@ -28,7 +28,7 @@ def sha256(text: str) -> str:
 
 
 def test_a_task_of_a_cell_has_its_module_and_hash(root: Path) -> None:
-    path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    path = source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     task = rlnb.task("Lift-Cube", num_envs=8, overrides={"sim.dt": 0.01}, presets="physx")
     assert (task.source, task.source_sha256) == (str(path), sha256(BODY)), "the header is not hashed"
     assert (task.num_envs, task.presets, task.overrides) == (8, ("physx",), {"sim.dt": 0.01})
@@ -57,7 +57,7 @@ def test_launcher_arguments_are_checked_with_everything_else_and_kept(root: Path
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 @pytest.mark.parametrize("name", ["lift_cube.py", "helpers_of_mine.py"])
 def test_a_cell_of_another_user_needs_trust(name: str, root: Path) -> None:
-    path = cell.module_path(options.folders, "Lift-Cube")
+    path = source.module_path(options.folders, "Lift-Cube")
     path.parent.mkdir(parents=True)
     path.write_text(BODY)  # by another kernel: what this one has run itself is not read from the file
     (path.parent / "helpers_of_mine.py").touch()

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb import options
-from rlnb.tasks import cell, version
+from rlnb.tasks import source
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
 NOTEBOOK = "lift.ipynb"
@@ -35,7 +35,7 @@ def test_local_files_that_a_module_imports_or_names_are_found_and_hashed(root: P
     for name, text in texts.items():
         (folder / name).write_text(text)
     body = "import json, torch\nimport helpers_of_mine\nCUBE = 'meshes/cube.obj'\nFAR = '/abs/cube.usd', '../up.usd'\n"
-    cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
     named = ["helpers_of_mine.py", "meshes/cube.obj", "second_of_mine.py", "table.usda"]
     assert rlnb.task("Lift-Cube").files == {name: sha256(texts[name]) for name in named}
 
@@ -55,21 +55,21 @@ def test_packages_that_a_module_imports_are_found_with_all_their_modules(root: P
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     body = "from parts.near import TABLE\nimport folder.without_init, history\n"
-    cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
     assert rlnb.task("Lift-Cube").files == {name: sha256(text) for name, text in texts.items()}
 
 
 def test_modules_that_import_each_other_are_found_once(root: Path) -> None:
     (root / "tasks").mkdir(parents=True)
     (root / "tasks" / "helpers_of_mine.py").write_text("import lift_cube, helpers_of_mine\n")
-    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    source.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     assert list(rlnb.task("Lift-Cube").files) == ["helpers_of_mine.py"]
 
 
 def kept(root: Path, body: str, mesh: bytes = b"v 0 0 0") -> Path:
     """Keep a version of a module that names a mesh; return its module."""
     contents = {"meshes/cube.obj": mesh}
-    module = version.keep(version.Version(module=root / "lift.py", content=body.encode(), others=contents))
+    module = source.keep_version(source.Version(module=root / "lift.py", content=body.encode(), others=contents))
     assert module is not None
     return module
 
@@ -101,16 +101,16 @@ def test_a_large_file_is_not_copied_for_each_edit(tmp_path: Path) -> None:
 def test_a_kept_version_of_another_user_is_not_used(tmp_path: Path) -> None:
     folder = kept(tmp_path, "x = 1\n").parent
     os.chown(folder, 65_534, 65_534)
-    content = version.Version(module=tmp_path / "lift.py", content=b"x = 1\n", others={"meshes/cube.obj": b"v 0 0 0"})
-    assert version.keep(content) is None
+    content = source.Version(module=tmp_path / "lift.py", content=b"x = 1\n", others={"meshes/cube.obj": b"v 0 0 0"})
+    assert source.keep_version(content) is None
 
 
 STORED = """
 import os, pathlib, sys
-from rlnb.tasks import version
+from rlnb.tasks import source
 
 module = pathlib.Path(sys.argv[1], "lift.py")
-stored = version.stored(version.Version(module=module, content=b"x = 1\\n", others={}))
+stored = source.stored_version(source.Version(module=module, content=b"x = 1\\n", others={}))
 assert stored.read_bytes() == b"x = 1\\n"
 if os.fork() == 0:
     sys.exit()
@@ -130,7 +130,7 @@ def test_a_version_that_cannot_be_kept_is_stored_until_the_process_ends(tmp_path
 
 
 def test_the_notebook_of_a_header_is_read(root: Path) -> None:
-    path = cell.write_module(options.folders, "Lift", "x = 1\n", "it's mine.ipynb")
-    assert version.read(path, {}).notebook == "it's mine.ipynb"
+    path = source.write_module(options.folders, "Lift", "x = 1\n", "it's mine.ipynb")
+    assert source.read_version(path, {}).notebook == "it's mine.ipynb"
     path.write_text("x = 1\n")
-    assert version.read(path, {}).notebook == ""
+    assert source.read_version(path, {}).notebook == ""

@@ -143,7 +143,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation import simulator
-from rlnb.tasks.cell import write_module
+from rlnb.tasks.source import write_module
 from rlnb.testing import LibraryConformance
 
 

@@ -15,9 +15,9 @@ import pytest
 
 import rlnb
 from rlnb import options
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
 from rlnb.machine.packages import install_line
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks, lookup
 
 OTHER_USER = 65534

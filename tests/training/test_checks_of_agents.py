@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard, check_agent
 from rlnb.contracts.libraries import Library
 from rlnb.hooks import plugins
-from rlnb.simulation.agent import agent_of
 from rlnb.spec import Manifest, Resources, Task
-from rlnb.tasks import overrides
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.tasks.agent import agent_of
 from rlnb.training import checks
 
 OWN = AgentCard(source="the task's own")
@@ -30,7 +29,7 @@ def problems(card: TaskCard = FACTORY, library: str = "rsl_rl", **values: Any) -
     """Return the problems of the agent config of a run."""
     manifest = Manifest(run_id="r", created="", task=Task(id=card.task), library=library, **values)
     spec, agent = plugins.library(library), agent_of(card, library, manifest.agent_name)
-    return [*checks._check_agent(manifest, spec, card, agent), *overrides.check_agent(manifest, spec, agent)]
+    return [*checks._check_agent(manifest, spec, card, agent), *check_agent(manifest, spec, agent)]
 
 
 def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_libraries_only() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.contracts.libraries import Space
 from rlnb.hooks import plugins
 from rlnb.spec import Json, Manifest, Resources, Task
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training.checks import problems_of_fit
 from rlnb.training.lookup import Lookup
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training.checks import check_frames
 
 FIELDS = {

@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb import options
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.records import trust
@@ -18,7 +19,6 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import lookup
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import create_run

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.configs.card import AgentCard, TaskCard
 from rlnb.hooks import plugins
+from rlnb.protocol import messages
 from rlnb.spec import Task
-from rlnb.tasks import messages
-from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import lookup
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.lookup import Lookup

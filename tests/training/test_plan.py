@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.card import TaskCard
 from rlnb.hooks import plugins
 from rlnb.storage import files
-from rlnb.tasks.card import TaskCard
 from rlnb.training import lookup
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import refuse

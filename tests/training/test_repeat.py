@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.agent import AgentChoice
+from rlnb.configs.card import AgentCard, ConfigField
 from rlnb.hooks import plugins
 from rlnb.records.arguments import asked
 from rlnb.records.repetition import differences
-from rlnb.tasks.agent_config import AgentChoice
-from rlnb.tasks.card import AgentCard, ConfigField
 from rlnb.training.lookup import Lookup
 from rlnb.training.plan import make_plan
 from rlnb.training.repeat import as_recorded, request_of

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.simulation import card
-from rlnb.tasks.card import AgentCard, TaskCard
+from rlnb.configs.card import AgentCard, TaskCard
+from rlnb.tasks import card_cache
 from rlnb.training import checks
 from rlnb.training.arguments import TrainRequest, signature
 
@@ -108,7 +108,7 @@ def test_a_training_reads_its_card_once_and_checks_once(root: Path, monkeypatch:
     def refuse(*_: object) -> None:
         raise Refused
 
-    monkeypatch.setattr(card, "cached_card", look)
+    monkeypatch.setattr(card_cache, "cached_card", look)
     monkeypatch.setattr("rlnb.training.plan.find_problems", find)
     monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
     with pytest.raises(Refused):

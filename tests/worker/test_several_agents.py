@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.usefixtures("folder"),
@@ -69,7 +69,7 @@ def test_a_multi_agent_library_refuses_a_single_agent_task_before_anything_start
 
 @pytest.mark.parametrize("library", [JOINED, SEVERAL])
 def test_an_episode_lasts_until_all_agents_end_and_its_return_is_the_sum_over_agents(library: str) -> None:
-    cell.write_module(rlnb.options.folders, "LoneEnd", LONE_END, "test.ipynb")
+    source.write_module(rlnb.options.folders, "LoneEnd", LONE_END, "test.ipynb")
     run = rlnb.train("LoneEnd", library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)
     evaluation = run.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=NUM_ENVS)
     assert evaluation.lengths == (LAST_STEP,) * NUM_ENVS

@@ -20,7 +20,7 @@ from rlnb_jupyterlab.watcher import key_of
 
 import rlnb
 from rlnb.launch.detached import handle_of
-from rlnb.simulation.whereabouts import Note
+from rlnb.simulation.remote_job import Note
 
 LISTENS = """
 import socket, time

@@ -6,8 +6,8 @@ import pytest
 from rlnb_rl_games import fitted
 
 from rlnb import Space
+from rlnb.configs import tree
 from rlnb.hooks import plugins
-from rlnb.tasks import config
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))
 LAST = Space(kind="box", shape=(64, 64, 3))
@@ -53,7 +53,7 @@ def test_the_generic_config_has_a_cnn_for_pictures(picture: Space, permutes: boo
     cnn = agent_cfg["params"]["network"].get("cnn", {})
     assert cnn.get("permute_input") is permutes
     assert agent_cfg["params"]["config"]["normalize_input"] is (permutes is None)
-    values = {path: field.value for path, field in config.fields(agent_cfg).items()}
+    values = {path: field.value for path, field in tree.fields(agent_cfg).items()}
     assert problems(values, {"policy": picture}) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation import simulator
-from rlnb.tasks import cell
+from rlnb.tasks import source
 from rlnb.testing import run_export
 
 pytestmark = [
@@ -66,7 +66,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setenv("RLNB_QUEUE", str(folder / "queue"))
     patch.setattr(rlnb.options, "root", folder / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
-    cell.write_module(rlnb.options.folders, STUDENT, MODULE, "test.ipynb")
+    source.write_module(rlnb.options.folders, STUDENT, MODULE, "test.ipynb")
     yield folder / "rlnb-runs"
     simulator.shut_down()
     patch.undo()

@@ -6,8 +6,8 @@ import pytest
 from rlnb_rsl_rl import agent
 
 from rlnb import Space
+from rlnb.configs import tree
 from rlnb.hooks import plugins
-from rlnb.tasks import config
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))
 LAST, BOX = Space(kind="box", shape=(64, 64, 3)), Space(kind="box")
@@ -94,4 +94,4 @@ def test_the_generic_config_has_a_cnn_for_each_model_that_sees_pictures(
 ) -> None:
     fitted = agent.fitted(agent.ppo(), observations, VECTOR)
     assert (fitted.actor.class_name, fitted.critic.class_name) == (actor, critic)
-    assert problems({path: field.value for path, field in config.fields(fitted).items()}, observations) == []
+    assert problems({path: field.value for path, field in tree.fields(fitted).items()}, observations) == []

@@ -10,8 +10,8 @@ from rlnb_sb3 import fitted
 from rlnb_sb3.pictures import Pictures, with_extractor
 
 from rlnb import Space
+from rlnb.configs import tree
 from rlnb.hooks import plugins
-from rlnb.tasks import config
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))
 DICT = Space(kind="dict", parts={"a": VECTOR})
@@ -59,7 +59,7 @@ def test_actions(kind: Any, refused: bool) -> None:
 def test_the_generic_config_has_the_policy_for_the_observation(space: Space, policy: str, normalises: bool) -> None:
     agent_cfg = fitted.ppo(plugins.agent_config("rlnb_sb3:ppo.yaml"), {"policy": space}, VECTOR)
     assert (agent_cfg["policy"], agent_cfg["normalize_input"]) == (policy, normalises)
-    assert not problems({path: one.value for path, one in config.fields(agent_cfg).items()}, {"policy": space})
+    assert not problems({path: one.value for path, one in tree.fields(agent_cfg).items()}, {"policy": space})
 
 
 def test_pictures_with_channels_last_have_the_features_of_those_with_channels_first() -> None:

@@ -9,9 +9,9 @@ import pytest
 from rlnb_skrl import plugin
 
 import rlnb
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
 from rlnb.hooks.plugins import agent_config
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
 
@@ -112,7 +112,7 @@ def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
         task="Demo-Direct", agents=agents, fields={"state_space": ConfigField(type="int", value=state_space)}
     )
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
-    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
+    monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
     task = rlnb.task("Demo-Direct", overrides=overrides)
     manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
     assert [problem.what for problem in plugin.rlnb_check(manifest)] == (
@@ -133,7 +133,7 @@ def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
     agent = AgentCard(fields=fields)
     card = TaskCard(task="Demo", agents={"skrl": agent})
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
-    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
+    monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
     values = {plugin.INTERVAL: interval, **({"agent.rollouts": rollouts} if rollouts else {})}
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == (
@@ -161,6 +161,6 @@ def test_an_off_policy_agent_has_whole_iterations_and_the_networks_of_its_algori
     agent = AgentCard(fields={path: ConfigField(type="str", value=value) for path, value in defaults.items()})
     card = TaskCard(task="Demo", agents={"skrl_sac": agent})
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
-    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
+    monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl_sac", agent=values)
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == fixes

@@ -6,8 +6,8 @@ import pytest
 from rlnb_skrl import fitted
 
 from rlnb import Space
+from rlnb.configs import tree
 from rlnb.hooks import plugins
-from rlnb.tasks import config
 
 VECTOR, FIRST, LAST = (Space(kind="box", shape=shape) for shape in ((4,), (3, 64, 64), (64, 64, 3)))
 DISCRETE, MULTI = Space(kind="discrete"), Space(kind="multi_discrete")
@@ -64,7 +64,7 @@ def test_the_policy_has_to_give_the_actions(policy: str, kind: str, actions: Spa
 @pytest.mark.parametrize("actions", [VECTOR, DISCRETE, MULTI])
 def test_the_generic_config_fits_any_spaces(observation: Space, actions: Space) -> None:
     agent_cfg = fitted.ppo(plugins.agent_config("rlnb_skrl:ppo.yaml"), {"policy": observation}, actions)
-    values = {path: one.value for path, one in config.fields(agent_cfg).items()}
+    values = {path: one.value for path, one in tree.fields(agent_cfg).items()}
     assert problems(values, {"policy": observation}, actions) == []
     assert bool(values["agent.observation_preprocessor"]) is (observation is VECTOR)
     assert values.get("models.policy.unnormalized_log_prob", False) is (actions is not VECTOR)

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+from rlnb.configs.card import AssetRoot
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import Mirrored
 from rlnb.storage import entries, files
-from rlnb.tasks.card import AssetRoot
-from rlnb.tasks.requests import Mirrored
 
 USD = (".usd", ".usda", ".usdc")
 TIMEOUT_S = 60.0

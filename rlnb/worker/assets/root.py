@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs.card import Asset, AssetRoot
 from rlnb.errors import RlnbError
 from rlnb.storage.serial import from_json
-from rlnb.tasks.card import Asset, AssetRoot
 from rlnb.version import ISAACLAB_IMPORTERS
 from rlnb.worker.assets import packs
 

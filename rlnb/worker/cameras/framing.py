@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlnb.tasks.aim import FREE, Aim, Point
+from rlnb.configs.cameras import FREE, Aim, Point
 from rlnb.worker.cameras.extents import Extents
 
 if TYPE_CHECKING:

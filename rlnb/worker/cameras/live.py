@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.camera_files import Frame, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
-from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import gpu, rtx
 from rlnb.worker.cameras.rig import ADDED, missed_is_inf
 from rlnb.worker.cameras.spectator import Spectator

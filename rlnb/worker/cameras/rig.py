@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
-from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
 from rlnb.worker.cameras.in_view import shows_bodies, stands_still

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from rlnb.tasks.aim import FREE, Aim
+from rlnb.configs.cameras import FREE, Aim
 from rlnb.worker.cameras.framing import Lens, Trail
 
 BACKGROUND = 0xFFEEEEEE

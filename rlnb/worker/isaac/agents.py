@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rlnb.configs.agent import SUFFIX, libraries_of
+from rlnb.configs.card import FIRST_LIBRARY, GENERIC
 from rlnb.contracts.libraries import Library
 from rlnb.errors import unknown
 from rlnb.hooks import plugins
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import SUFFIX, libraries_of
-from rlnb.tasks.card import FIRST_LIBRARY, GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors
 from rlnb.worker.isaac.space_specs import UNKNOWN, TaskSpaces
 
@@ -117,7 +117,7 @@ def named_choices(registered: Registered) -> Iterator[str]:
 
 
 def needs_choice(registered: Registered, library: Library, origin: AgentOrigin) -> bool:
-    """Return whether a user has to choose a config by name, as in :attr:`rlnb.tasks.card.AgentCard.needs_choice`.
+    """Return whether a user has to choose a config by name, as in :attr:`rlnb.configs.card.AgentCard.needs_choice`.
 
     A library that no registered task has a config for has only its plugin's config, which needs no choice.
     """

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs import tree
+from rlnb.configs.agent import AgentChoice
 from rlnb.contracts.libraries import Library
 from rlnb.hooks.registry import require
 from rlnb.spec import EnvMode, Manifest, Task
-from rlnb.tasks import config
-from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.isaac.renderer import resolve_backends
@@ -99,7 +99,7 @@ def configured(
     env_cfg, choice = env_config.overridden(task, registered, mode), agent or AgentChoice()
     spaces = space_specs.of_config(env_cfg)
     agent_cfg = agents.resolve(task, registered, library, choice.name, spaces) if library else None
-    config.set_values(agent_cfg, choice.values)
+    tree.set_values(agent_cfg, choice.values)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = torch_device(device)
     env_cfg.seed = seed

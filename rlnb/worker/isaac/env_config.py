@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs import tree
 from rlnb.errors import RlnbError
+from rlnb.protocol import messages
 from rlnb.spec import EnvMode, Task
-from rlnb.tasks import config, place
 from rlnb.worker.isaac import isaaclab, kitless, release
 
 PLAY = "play_mode"
@@ -46,7 +47,7 @@ def written(task: Task, registered: isaaclab.Registered, mode: EnvMode = "train"
     except Exception as exc:
         if mode == "train" or not any(frame.name == PLAY for frame in traceback.extract_tb(exc.__traceback__)):
             raise
-        where = place.of_error(exc)[0]
+        where = messages.place_of_error(exc)[0]
         error = f"{where}: {type(exc).__name__}: {exc}".removeprefix(": ")
         raise RlnbError(f"{PLAY}() of the env config of {task.id} fails. Correct it, or {FIX}. {error}") from exc
 
@@ -62,11 +63,11 @@ def overridden(task: Task, registered: isaaclab.Registered, mode: EnvMode = "tra
     env_cfg = resolve(task, registered, mode)
     for path, value in task.overrides.items():
         try:
-            config.set_value(env_cfg, path, value)
+            tree.set_value(env_cfg, path, value)
         except RlnbError:
             if mode == "train":
                 raise
-            config.set_value(resolve(task, registered), path, value)
+            tree.set_value(resolve(task, registered), path, value)
     return env_cfg
 
 
@@ -96,11 +97,11 @@ def _clashes(task: Task, train_cfg: Any, play_cfg: Any) -> Iterator[str]:
     """Find the overrides of values that ``play_mode()`` sets or removes, given the configs without and with it."""
     for path, value in task.overrides.items():
         name = path.removeprefix("+")
-        values = [config.value_at(cfg, name) for cfg in (train_cfg, play_cfg)]
+        values = [tree.value_at(cfg, name) for cfg in (train_cfg, play_cfg)]
         try:
-            config.set_value(play_cfg, path, value)
+            tree.set_value(play_cfg, path, value)
         except RlnbError:
             yield f"{PLAY}() removes {name}, so the override {name}={value!r} of the training has no effect."
             continue
-        if values[0] != values[1] != config.value_at(play_cfg, name):
+        if values[0] != values[1] != tree.value_at(play_cfg, name):
             yield f"{PLAY}() sets {name}={values[1]!r}, but the override {name}={value!r} of the training is stronger."

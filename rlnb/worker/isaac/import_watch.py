@@ -11,8 +11,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
+from rlnb.protocol.messages import is_library
 from rlnb.storage.files import source_hash, stamp
-from rlnb.tasks.place import is_library
 from rlnb.worker.isaac import release
 from rlnb.worker.isaac.module import FromText
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs.agent import choice_of
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac import task_log
 from rlnb.worker.isaac.env import configured, environment

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.configs.agent import choice_of
 from rlnb.contracts.libraries import Backend, Policy
 from rlnb.errors import NotFiniteError, RlnbError
 from rlnb.hooks import plugins
@@ -16,7 +17,6 @@ from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.tasks.agent_config import choice_of
 from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film

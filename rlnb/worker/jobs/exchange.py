@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlnb.configs import tree
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks import config
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context
 
@@ -53,7 +53,7 @@ def exchange(ctx: Context, agent_cfg: Any) -> Any:
         roles=tuple(role.name for role in ctx.roles),
         device=ctx.device,
         num_envs=ctx.num_envs_here,
-        agent=config.tree(agent_cfg) if ctx.has_env else None,
+        agent=tree.tree(agent_cfg) if ctx.has_env else None,
         asset_root=ctx.asset_root,
         assets=ctx.assets,
         sources=ctx.sources,

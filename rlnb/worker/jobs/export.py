@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rlnb.configs.agent import choice_of
 from rlnb.contracts.libraries import Backend, Exporting, Naming, Policy
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.records.options import ExportFile, ExportOptions, export_values_of, options_of
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.isaac.env_config import play_notes

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs.agent import choice_of
 from rlnb.contracts.libraries import Backend, Policy
 from rlnb.errors import RlnbError, unknown
 from rlnb.hooks import plugins
@@ -16,7 +17,6 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.env import configured
 from rlnb.worker.isaac.spaces import spaces_of

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 
 from packaging.requirements import Requirement
 
+from rlnb.configs import tree
 from rlnb.contracts.libraries import Evaluating, Library
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
@@ -21,7 +22,6 @@ from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.spec import METRICS, EvaluationResult, Manifest
 from rlnb.storage.files import builtin
 from rlnb.storage.serial import wrong_fields
-from rlnb.tasks import config
 from rlnb.worker.isaac.device import torch_device
 
 
@@ -30,7 +30,7 @@ def agent_config_of(manifest: Manifest, library: Library) -> Any:
     if not library.default_agent:
         return {path.removeprefix("+"): value for path, value in manifest.agent.items()}
     agent_cfg = plugins.agent_config(library.default_agent)
-    config.set_values(agent_cfg, manifest.agent)
+    tree.set_values(agent_cfg, manifest.agent)
     return agent_cfg
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlnb.configs import tree
+from rlnb.configs.agent import horizon_of
 from rlnb.contracts.libraries import Backend, Evaluating, Library, Role
 from rlnb.errors import CheckError
 from rlnb.hooks import plugins
@@ -18,8 +20,6 @@ from rlnb.records.ranks import KEY, Ranks
 from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks import config
-from rlnb.tasks.agent_config import horizon_of
 from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
@@ -77,12 +77,12 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
         elif ctx.has_env:
             envs.configure()
         agent_cfg = exchange(ctx, envs.agent_cfg)
-        values = config.snapshot(agent_cfg)
+        values = tree.snapshot(agent_cfg)
         if env is not None and (misfits := plugins.space_problems(library, values, *of_env(env))):
             raise CheckError("training", misfits)
         ctx.count_frames(horizon_of(values, library))
         backend: Backend = plugins.new_backend(library)
-        ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
+        ctx.agent_changes = functools.partial(_changes, agent_cfg, tree.snapshot(agent_cfg))
         with envs.recorders:
             modules = backend.train(env, agent_cfg, ctx)
             ctx.ended()
@@ -97,7 +97,7 @@ def _train_without_simulator(job: OpenJob, library: Library, ctx: Context) -> Ra
     ctx.device = _device(job.manifest, ctx.roles, ctx.rank, no_simulator.device_of)
     ctx.versions = no_simulator.versions_of(library)
     agent_cfg = no_simulator.agent_config_of(job.manifest, library)
-    ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
+    ctx.agent_changes = functools.partial(_changes, agent_cfg, tree.snapshot(agent_cfg))
     backend: Evaluating = plugins.new_backend(library)
     modules = backend.train(None, agent_cfg, ctx)
     ctx.ended()
@@ -130,8 +130,8 @@ def _device(manifest: Manifest, roles: Sequence[Role], rank: int, device_of: Cal
 
 def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:
     """Return the values of an agent config that differ from an earlier snapshot, by dotted path."""
-    now = config.snapshot(agent_cfg)
-    return {path: config.plain(now[path]) for path, value in before.items() if path in now and now[path] != value}
+    now = tree.snapshot(agent_cfg)
+    return {path: tree.plain(now[path]) for path, value in before.items() if path in now and now[path] != value}
 
 
 def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rlnb.tasks.requests import Budget, Cost, Costs
+from rlnb.protocol.requests import Budget, Cost, Costs
 from rlnb.worker.acting import actions
 from rlnb.worker.cameras import gpu, rtx
 from rlnb.worker.cameras.framing import Trail

@@ -8,12 +8,9 @@ import io
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rlnb.hooks import plugins
-from rlnb.machine.packages import unmet
-from rlnb.spec import Task
-from rlnb.tasks import config
-from rlnb.tasks.agent_config import libraries_of
-from rlnb.tasks.card import (
+from rlnb.configs import tree
+from rlnb.configs.agent import libraries_of
+from rlnb.configs.card import (
     GENERIC,
     MULTI_AGENT,
     AgentCard,
@@ -23,6 +20,9 @@ from rlnb.tasks.card import (
     Selectors,
     TaskCard,
 )
+from rlnb.hooks import plugins
+from rlnb.machine.packages import unmet
+from rlnb.spec import Task
 from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
@@ -54,7 +54,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         gym_id=registered.gym_id,
         workflow=_workflow(env_cfg),
         num_envs=env_cfg.scene.num_envs,
-        fields=config.fields(env_cfg),
+        fields=tree.fields(env_cfg),
         observations=spaces[0],
         actions=spaces[1],
         success=source_in_config(registered, env_cfg),
@@ -148,9 +148,9 @@ def _agent(
         return dataclasses.replace(card, error=f"{type(exc).__name__}: {exc}"[:500])
     return dataclasses.replace(
         card,
-        fields=config.fields(agent_cfg),
-        takes_more=tuple(sorted(config.dicts(agent_cfg))),
-        openings=dict(config.openings(agent_cfg)),
+        fields=tree.fields(agent_cfg),
+        takes_more=tuple(sorted(tree.dicts(agent_cfg))),
+        openings=dict(tree.openings(agent_cfg)),
     )
 
 

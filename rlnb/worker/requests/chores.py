@@ -11,9 +11,9 @@ from typing import Any
 from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.hooks import plugins
 from rlnb.launch.slots import holders
+from rlnb.protocol import requests
+from rlnb.protocol.requests import Request, TaskRequest
 from rlnb.spec import Task
-from rlnb.tasks import requests
-from rlnb.tasks.request import Request, TaskRequest
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.requests import memory
 from rlnb.worker.requests.tuner import KeptEnv

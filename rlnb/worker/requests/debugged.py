@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
+from rlnb.protocol.requests import Address, Debug, EnvData, Picture, Reading
 from rlnb.records.camera_files import Wanted
-from rlnb.tasks.debug import Address, Debug, EnvData, Picture, Reading
 from rlnb.worker.acting import Act, acting
 from rlnb.worker.acting import actions as random_or_zero
 from rlnb.worker.cameras.live import Taker

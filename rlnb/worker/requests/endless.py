@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from rlnb.errors import InterruptedRequest, RlnbError
-from rlnb.tasks.place import is_library
+from rlnb.protocol.messages import is_library
 from rlnb.worker.isaac import release
 
 LIMIT_S = 20.0

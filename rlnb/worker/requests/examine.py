@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlnb.tasks.requests import Examination, Examine
+from rlnb.protocol.requests import Examination, Examine
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.requests import endless

@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from rlnb.protocol.requests import JobFiles, RunJobThere
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json
-from rlnb.tasks.requests import JobFiles, RunJobThere
 from rlnb.worker.jobs.job import do
 
 

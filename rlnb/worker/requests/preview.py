@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.tasks.requests import Clip, Preview, TaskFinding
+from rlnb.protocol.requests import Clip, Preview, TaskFinding
 from rlnb.worker.acting import Act, acting, joint
 from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.rig import Plan, missed_is_inf

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import EnvData, Replay
 from rlnb.records.flight import read
 from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.tasks.debug import EnvData, Replay
 from rlnb.worker.acting import actions as random_or_zero
 from rlnb.worker.flight import snapshot
 from rlnb.worker.flight.parts import States

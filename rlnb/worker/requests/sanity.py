@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from rlnb.protocol.requests import TaskFinding
 from rlnb.records.incidents import Shortage
-from rlnb.tasks.requests import TaskFinding
 from rlnb.worker.isaac import isaaclab, shortages
 from rlnb.worker.isaac.task_log import FIX, TaskLog
 

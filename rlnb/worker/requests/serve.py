@@ -20,16 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rlnb.configs.card import AssetRoot, TaskCard
 from rlnb.errors import FreshProcessError, InterruptedRequest
+from rlnb.protocol import messages, requests
+from rlnb.protocol.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
+from rlnb.protocol.requests import EnvData, Reading, Request
+from rlnb.protocol.wire import Lines
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage import files
-from rlnb.storage.lines import Lines
 from rlnb.storage.serial import from_json, to_json
-from rlnb.tasks import messages, requests
-from rlnb.tasks.card import AssetRoot, TaskCard
-from rlnb.tasks.debug import EnvData, Reading
-from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
-from rlnb.tasks.request import Request
 from rlnb.version import __version__
 from rlnb.worker.exits import as_error
 from rlnb.worker.isaac import release

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.tasks.debug import Debug, EnvData, Replay
-from rlnb.tasks.requests import Change, Open, Rewards
+from rlnb.protocol.requests import Change, Debug, EnvData, Open, Replay, Rewards
 from rlnb.worker.acting import actions
 from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured

@@ -13,8 +13,8 @@ from typing import Any
 
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import Address, View
 from rlnb.spec import Task
-from rlnb.tasks.requests import Address, View
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.isaac import isaaclab
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlnb import RlnbError
-from rlnb.tasks.card import Asset
+from rlnb.configs.card import Asset
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from rlnb.tasks.aim import Aim
+from rlnb.configs.cameras import Aim
 from rlnb.worker.cameras import framing
 from rlnb.worker.cameras.framing import CLIP_M, MARGIN, Lens, Trail, distance_for, fit
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
-from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import live
 
 STEP_S, RENDER_S, SHARE = 0.01, 0.04, 0.05

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import rlnb
+from rlnb.configs.cameras import Aim
+from rlnb.protocol import requests
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
-from rlnb.tasks import cell, requests
-from rlnb.tasks.aim import Aim
+from rlnb.tasks import source
 from rlnb.worker.cameras.rig import check_data_types, copied
 
 pytestmark = [
@@ -126,7 +127,7 @@ def test_a_renderer_that_names_no_data_types_is_checked_by_isaac_lab() -> None:
 
 @pytest.fixture(scope="module")
 def many(folder: Path) -> rlnb.Preview:
-    cell.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
     return rlnb.preview("Many-Cameras", steps=20, every=5, data_types=["rgb", "depth", "semantic_segmentation"])
 
 
@@ -168,7 +169,7 @@ def test_only_the_requested_envs_are_shown(folder: Path, many: rlnb.Preview) -> 
 
 
 def test_an_added_camera_follows_robots_that_walk_away(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Runaway", RUNAWAY, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Runaway", RUNAWAY, "test.ipynb")
     shown = rlnb.preview("Runaway", num_envs=2, steps=40, every=10, data_types=["semantic_segmentation"])
     (camera,) = shown.clip
     names = shown.labels[f"{camera}/semantic_segmentation"]
@@ -268,7 +269,7 @@ def test_requests_that_cannot_be_met_are_errors_and_the_simulator_lives_on(folde
         rlnb.preview("Many-Cameras", envs=[0, 4])
     with pytest.raises(rlnb.RlnbError, match="cannot give 'motion_vectors': NewtonWarpRenderer renders"):
         rlnb.preview("Many-Cameras", cameras=["good"], data_types=["motion_vectors"])
-    cell.write_module(rlnb.options.folders, "Broken", "import nothing_of_the_kind\n", "test.ipynb")
+    source.write_module(rlnb.options.folders, "Broken", "import nothing_of_the_kind\n", "test.ipynb")
     with pytest.raises(rlnb.RlnbError, match="nothing_of_the_kind"):
         rlnb.preview("Broken")
     assert (living.pid, living.state) == (pid, "idle")
@@ -292,7 +293,7 @@ def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path
     [("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"), ("os._exit(3)", "ended with status 3")],
 )
 def test_a_crash_of_the_simulator_is_reported_and_a_new_one_starts(folder: Path, code: str, end: str) -> None:
-    cell.write_module(rlnb.options.folders, "Crash", f"import os, signal\n{code}\n", "t")
+    source.write_module(rlnb.options.folders, "Crash", f"import os, signal\n{code}\n", "t")
     living = rlnb.simulator().wait()
     first = living.pid
     with pytest.raises(rlnb.WorkerError, match=rf"ended: the worker {end}, while it worked on '\w+'\. The end of its"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -39,7 +39,7 @@ class BonusCfg(CartpoleEnvCfg):
     "library", ["rsl_rl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rl_games", "skrl", "sb3"))]
 )
 def test_the_error_names_the_reward_term_the_env_and_the_step(folder: Path, library: str) -> None:
-    cell.write_module(rlnb.options.folders, "Bonus", TASK, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Bonus", TASK, "test.ipynb")
     run = rlnb.train("Bonus", library=library, num_envs=16, max_iterations=20, device="cpu")
     with pytest.raises(rlnb.RunError, match=f"The reward term 'bonus' is nan in env {ENV} in env step {STEP}"):
         run.wait(300)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.configs.agent import AgentChoice
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import agents, determinism, env, env_config, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.tasks import config
+from rlnb.configs import tree
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -84,7 +84,7 @@ def test_an_override_is_stronger_than_play_mode_as_in_isaac_lab(tmp_path: Path) 
         overrides=["env.episode_length_s=3.0", "env.observations.policy.enable_corruption=True"],
     )
     assert (play.episode_length_s, play.observations.policy.enable_corruption, play.events.push) == (3.0, True, None)
-    ours, theirs = config.snapshot(play), config.snapshot(stock)
+    ours, theirs = tree.snapshot(play), tree.snapshot(stock)
     assert {path for path in ours if ours[path] != theirs[path]} <= {"scene.num_envs", "sim.device", "seed"}
     length, corruption = notes(task)
     assert length.startswith("play_mode() sets episode_length_s=1.0, but the override episode_length_s=3.0")

@@ -19,7 +19,7 @@ from rlnb.metrics.events import EventReader
 from rlnb.records.repetition import differences
 from rlnb.reports import sections
 from rlnb.storage.files import source_hash
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -322,7 +322,7 @@ def test_a_preview_adds_a_camera_to_a_task_without_one(folder: Path) -> None:
 
 
 def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_success(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
     long = {"num_steps_per_env": 80}  # an episode has 60 steps
     run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu", agent=long).wait(timeout_s=300)
     assert run.manifest.task.source_sha256 == source_hash((run.path / "source" / "upright.py").read_bytes())
@@ -335,7 +335,7 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
     assert evaluation.successes is not None
     assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"
     assert evaluation.mean_return > 0  # twice the cosine of a small angle
-    cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK.replace("torch.cos", "torch.sin"), "test.ipynb")
+    source.write_module(rlnb.options.folders, "Upright", DIRECT_TASK.replace("torch.cos", "torch.sin"), "test.ipynb")
     again = _of_the_report(run).wait(timeout_s=300)
     assert (again.manifest.like, again.manifest.task.source_sha256) == (run.id, run.manifest.task.source_sha256)
     assert scalars(again) == scalars(run), "the version of the run is trained, not today's"
@@ -352,19 +352,21 @@ def _of_the_report(run: rlnb.Run) -> rlnb.Run:
 
 
 def test_an_edited_cell_is_used_next(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
     task = rlnb.task("Edited")
     assert rlnb.task_card(task).fields["episode_length_s"].value == 1.0
     changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
-    cell.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
     assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0
     assert rlnb.task_card(task).fields["episode_length_s"].value == 2.0
-    cell.module_path(rlnb.options.folders, "Edited").write_text("# rlnb task 'Edited' of 'theirs.ipynb'\nTASK = None\n")
+    source.module_path(rlnb.options.folders, "Edited").write_text(
+        "# rlnb task 'Edited' of 'theirs.ipynb'\nTASK = None\n"
+    )
     assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0, "this kernel's own version"
 
 
 def test_the_numbers_of_an_export_are_understood_from_its_metadata_alone(folder: Path, tmp_path: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Described", DESCRIBED_TASK, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Described", DESCRIBED_TASK, "test.ipynb")
     run = rlnb.train("Described", num_envs=4, max_iterations=1, device="cpu").wait(timeout_s=300)
     exports = run.export()
     rollout = run.evaluate(episodes=1, record=16).rollout
@@ -389,7 +391,7 @@ def _of_torchscript(path: Path) -> dict[str, str]:
 
 
 def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
     run = rlnb.train("Gentle", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
     assert "Episode_Reward/effort" in run.metrics.tags
     evaluation = run.evaluate(episodes=8, num_envs=4, mode="train")
@@ -524,11 +526,11 @@ def test_values_can_be_added_to_a_yaml_config_but_not_to_a_class(folder: Path) -
 
 
 def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_simulator_lives_on(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
+    source.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
         rlnb.train("Broken")
-    source = "import argparse\nargparse.ArgumentParser().parse_args()\n"
-    cell.write_module(rlnb.options.folders, "Parsing", source, "test.ipynb")
+    parsing = "import argparse\nargparse.ArgumentParser().parse_args()\n"
+    source.write_module(rlnb.options.folders, "Parsing", parsing, "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="argparse says: unrecognized arguments: "):
         rlnb.train("Parsing")
     assert rlnb.task_card(STATE_TASK).workflow == "direct"

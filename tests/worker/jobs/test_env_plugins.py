@@ -11,7 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import registry
-from rlnb.tasks import cell
+from rlnb.tasks import source
 from rlnb.worker.jobs.context import open_job
 from rlnb.worker.jobs.env_plugins import differences
 
@@ -84,7 +84,7 @@ def test_a_training_that_has_not_started_has_no_differences(job: Path, here: Non
 
 
 def test_a_copy_of_the_source_that_was_edited_is_a_difference(root: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Echo", "x = 1\n", "mine.ipynb")
+    source.write_module(rlnb.options.folders, "Echo", "x = 1\n", "mine.ipynb")
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(WAIT_S)
     opened = open_job(run.jobs[0].folder.path)
     assert differences(opened) == ()

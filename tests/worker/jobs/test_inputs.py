@@ -17,7 +17,7 @@ import rlnb
 from rlnb.hooks.registry import registry
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "rlnb-cloning" / "src"
 TASK, NUM_ENVS, WAIT_S = "Isaac-Cartpole-Direct", 8, 300.0
@@ -121,7 +121,7 @@ def test_a_policy_of_any_library_acts_as_in_its_own_run(root: Path, tmp_path: Pa
     from rlnb.training.inputs import InputFile
 
     folder, origins = RunDir(tmp_path / "run"), {}
-    cell.write_module(rlnb.options.folders, "Recurrent", RECURRENT, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Recurrent", RECURRENT, "test.ipynb")
     for name, task_id in POLICIES.items():
         library = name if name in LIBRARIES else "rsl_rl"
         run = rlnb.train(task_id, library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.protocol.requests import Budget, Costs
 from rlnb.spec import Task
-from rlnb.tasks.requests import Budget, Costs
 from rlnb.worker.requests import budget as worker_budget
 
 pytestmark = [

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, ConfigField, Selectors
 from rlnb.contracts.plugin_types import AssetPack
 from rlnb.hooks import plugins
 from rlnb.spec import Task
-from rlnb.tasks.card import AgentCard, Asset, AssetRoot, ConfigField, Selectors
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.requests.card import _assets, _default_library, _without_unknown
 

@@ -16,8 +16,8 @@ import pytest
 
 from rlnb.hooks import plugins
 from rlnb.launch.slots import queue_folder
+from rlnb.protocol import requests
 from rlnb.spec import Task
-from rlnb.tasks import requests
 from rlnb.worker.requests import chores as module
 from rlnb.worker.requests.chores import Chores
 from rlnb.worker.requests.tuner import KeptEnv

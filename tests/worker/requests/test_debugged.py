@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.simulation.adapter import Adapter
+from rlnb.interactive.debug_adapter import Adapter
 from rlnb.worker.requests import debugged
 from rlnb.worker.requests.debugged import array_of
 

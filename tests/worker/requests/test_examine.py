@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -128,7 +128,7 @@ MISTAKES = {
 
 def preview_of(folder: Path, name: str, module: str) -> str:
     """Return what a preview of a task says, as a person reads it."""
-    cell.write_module(rlnb.options.folders, name, module, "test.ipynb")
+    source.write_module(rlnb.options.folders, name, module, "test.ipynb")
     try:
         return repr(rlnb.preview(name, num_envs=4, device="cpu"))
     except rlnb.RlnbError as exc:
@@ -136,7 +136,7 @@ def preview_of(folder: Path, name: str, module: str) -> str:
 
 
 def test_a_sound_task_has_no_findings(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Sound", direct(), "test.ipynb")
+    source.write_module(rlnb.options.folders, "Sound", direct(), "test.ipynb")
     assert rlnb.preview("Sound", num_envs=4, device="cpu").task_findings == ()
     assert rlnb.check("Sound", deep=True, device="cpu") == []
 
@@ -156,7 +156,7 @@ def test_each_of_twelve_mistakes_is_named_by_the_preview(folder: Path, name: str
 
 @pytest.mark.slow
 def test_a_term_without_effect_is_a_note_of_the_deep_check(folder: Path) -> None:
-    cell.write_module(rlnb.options.folders, "Term", MANAGER_BASED, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Term", MANAGER_BASED, "test.ipynb")
     (found,) = rlnb.check("Term", deep=True, device="cpu")
     assert found.note
     assert found.what.startswith("The reward term 'bonus' was 0 in all envs and steps")
@@ -166,8 +166,8 @@ def test_a_term_without_effect_is_a_note_of_the_deep_check(folder: Path) -> None
 @pytest.mark.parametrize("after_s", [0.7, 5.0])
 def test_after_an_interrupted_endless_loop_a_sound_task_is_shown(folder: Path, after_s: float) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # importing dask_jobqueue.runner changes it
-    cell.write_module(rlnb.options.folders, "Sound", direct(), "test.ipynb")
-    cell.write_module(rlnb.options.folders, "Loop", MISTAKES["step"][0], "test.ipynb")
+    source.write_module(rlnb.options.folders, "Sound", direct(), "test.ipynb")
+    source.write_module(rlnb.options.folders, "Loop", MISTAKES["step"][0], "test.ipynb")
     rlnb.preview("Sound", num_envs=4, device="cpu")
     threading.Timer(after_s, signal.raise_signal, (signal.SIGINT,)).start()
     begin_s = time.monotonic()

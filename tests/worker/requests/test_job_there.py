@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.protocol.requests import RunJobThere
 from rlnb.records.layout import JobDir
 from rlnb.spec import Job, Result
 from rlnb.storage import files
-from rlnb.tasks.requests import RunJobThere
 from rlnb.worker.requests import job_there
 from rlnb.worker.requests.job_there import do_job
 

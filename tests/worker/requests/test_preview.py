@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from rlnb.protocol.requests import Clip, Preview
 from rlnb.spec import Task
-from rlnb.tasks.requests import Clip, Preview
 from rlnb.worker.cameras.rig import Camera, Plan
 from rlnb.worker.requests import preview as requests_preview
 from rlnb.worker.requests.preview import _labels, _outside_the_pictures, _write, shoot

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rlnb.errors import RlnbError
+from rlnb.protocol.requests import Replay
 from rlnb.spec import Task
-from rlnb.tasks.debug import Replay
 from rlnb.worker.requests.replayed import ReplayedEnv
 
 

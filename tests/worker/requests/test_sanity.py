@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlnb.tasks.requests import TaskFinding
+from rlnb.protocol.requests import TaskFinding
 from rlnb.worker.requests import sanity as module
 from rlnb.worker.requests.sanity import Sanity
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from rlnb.configs.card import AssetRoot
 from rlnb.hooks import plugins
+from rlnb.protocol import requests
+from rlnb.protocol.messages import Answer, Call, Failure, call, error_of, line
 from rlnb.spec import Task
-from rlnb.tasks import requests
-from rlnb.tasks.card import AssetRoot
-from rlnb.tasks.messages import Answer, Call, Failure, call, error_of, line
 from rlnb.version import untested
 from rlnb.worker.requests import serve
 from rlnb.worker.requests.chores import Chores

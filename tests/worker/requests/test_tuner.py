@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks import cell
+from rlnb.tasks import source
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -44,7 +44,7 @@ def write(*edits: tuple[str, str]) -> None:
     for before, after in edits:
         assert before in text
         text = text.replace(before, after)
-    cell.write_module(rlnb.options.folders, "Tuned", text, "test.ipynb")
+    source.write_module(rlnb.options.folders, "Tuned", text, "test.ipynb")
 
 
 @pytest.fixture

@@ -9,20 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from rlnb.configs.card import TaskCard, check_task
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
+from rlnb.interactive.simulator import Simulator
+from rlnb.protocol import requests
+from rlnb.protocol.requests import Open, Request
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
-from rlnb.simulation.card import task_card
-from rlnb.simulation.handle import Simulator
 from rlnb.spec import Json, Task
-from rlnb.tasks import requests
-from rlnb.tasks.card import TaskCard
-from rlnb.tasks.overrides import check_task
-from rlnb.tasks.request import Request
-from rlnb.tasks.requests import Open
+from rlnb.tasks.card_cache import task_card
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from rlnb.configs.card import CARD_SCHEMA, TaskCard
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
+from rlnb.protocol import requests
 from rlnb.settings import Root, options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.access import ForeignLinkError
 from rlnb.storage.serial import from_json
-from rlnb.tasks import requests
-from rlnb.tasks.card import CARD_SCHEMA, TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.version import PACKAGES
 

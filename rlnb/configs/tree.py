@@ -12,9 +12,9 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rlnb.configs.card import ConfigField, Fields, Kind
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Json
-from rlnb.tasks.card import ConfigField, Fields, Kind
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _KINDS: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", str: "str"}

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import secrets
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -22,17 +24,18 @@ from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import require
 from rlnb.launch.command import interpreter, own_env
+from rlnb.launch.detached import HostProcess
 from rlnb.launch.local import LocalLauncher
+from rlnb.protocol.messages import Hosted
+from rlnb.protocol.tls import write_key
 from rlnb.records.deadline import EXACT_S, here_s
 from rlnb.records.layout import COMMAND, HANDLE, JobDir, run_dir_of
 from rlnb.records.record import JobRecord
 from rlnb.settings import options
-from rlnb.simulation.key import write_key
-from rlnb.simulation.whereabouts import Note
 from rlnb.spec import ENDED, Command, Json, Manifest, Resources, Task
 from rlnb.storage import access, entries, files
 from rlnb.storage.clock import age_s
-from rlnb.tasks.messages import Hosted
+from rlnb.storage.serial import from_json
 from rlnb.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -347,3 +350,79 @@ def _prune(root: Path) -> None:
 
 def _clock(time_s: float) -> str:
     return time.strftime("%H:%M", time.localtime(time_s))
+
+
+# -- whereabouts -----------------------------------------------------------------------------------------------------
+
+
+KERNELS_FOLDER = "simulators/kernels"
+"""Folder of the records, below the root."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Whereabouts:
+    """A living simulator in a job of a kernel."""
+
+    place: str
+    """The job and its machine, such as ``"slurm job 12 on node3"``."""
+    host: str
+    """Machine of the simulator; empty as long as the job waits."""
+    ends_s: float | None = None
+    """Time at which the job is ended, in seconds since the epoch; None if that is not known."""
+    kernel: HostProcess
+    """The kernel that the simulator belongs to."""
+
+    @property
+    def state(self) -> str:
+        """``"waits"``, until the job has started for the first time, or ``"lives"``."""
+        return "lives" if self.host else "waits"
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the end of the job's walltime; None if that is not known."""
+        return None if self.ends_s is None else max(0.0, self.ends_s - time.time())
+
+
+class Note:
+    """The record of one job. It is only for display, so a full disk leaves it out.
+
+    Args:
+        root: The root of the kernel.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / KERNELS_FOLDER / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        self._removed = False
+
+    def write(self, place: str, host: str, ends_s: float | None) -> None:
+        """Record where the simulator is; the arguments are those of :class:`Whereabouts`."""
+        if not self._removed:
+            with contextlib.suppress(OSError, RlnbError):
+                files.make_folder(self._path.parent)
+                kernel = HostProcess.of(os.getpid())
+                files.write_anew(self._path, Whereabouts(place=place, host=host, ends_s=ends_s, kernel=kernel))
+
+    def remove(self) -> None:
+        """Remove the record, for good."""
+        self._removed = True
+        with contextlib.suppress(OSError):
+            entries.remove(self._path)
+
+
+def whereabouts(root: Path) -> Sequence[Whereabouts]:
+    """Return the living simulators in jobs of this user's kernels on this machine, by the kernels' process ids.
+
+    The records of kernels that were killed are removed.
+    """
+    places = []
+    for path in sorted(entries.matching(root / KERNELS_FOLDER, "*.json"), key=lambda path: path.name):
+        with contextlib.suppress(OSError, RlnbError):
+            if os.lstat(path).st_uid != os.getuid():
+                continue
+            one = from_json(Whereabouts, files.read_json(path, files.RECORD_BYTES) or {}, ignore_unknown=True)
+            alive = one.kernel.alive()
+            if alive:
+                places.append(one)
+            elif alive is False:
+                entries.remove(path)
+    return places

@@ -9,12 +9,12 @@ from typing import Literal
 
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
+from rlnb.protocol import requests
 from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.simulation import simulator as living
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
-from rlnb.tasks import requests
 from rlnb.tasks.task import as_task
 
 

@@ -6,32 +6,31 @@ import contextlib
 import dataclasses
 import html
 import linecache
+import os
 import queue
 import secrets
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from rlnb.configs.cameras import valid_aim
+from rlnb.configs.card import check_task
 from rlnb.display.pictures import flowing, tiled
 from rlnb.display.status import status
-from rlnb.display.table import table
+from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError
+from rlnb.interactive.debug_adapter import Adapter, Frame
+from rlnb.interactive.simulator import Simulator
+from rlnb.protocol.requests import Close, Debug, EnvData, Listen, Picture, Read, Replay, Request, Reset, Step
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
-from rlnb.simulation.adapter import Adapter, Frame
-from rlnb.simulation.card import task_card
-from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
-from rlnb.simulation.handle import Simulator
 from rlnb.spec import Task
 from rlnb.storage.files import whole
-from rlnb.tasks.aim import valid_aim
-from rlnb.tasks.debug import Debug, EnvData, Listen, Picture, Read, Replay, Reset, Step
-from rlnb.tasks.overrides import check_task
-from rlnb.tasks.request import Request
-from rlnb.tasks.requests import Close
+from rlnb.tasks.card_cache import task_card
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
@@ -398,3 +397,59 @@ def _in_the_background(call: Callable[[], A]) -> Future[A]:
 
 def _place(frame: Frame) -> str:
     return f"{frame.file}, line {frame.line}, in {frame.name}"
+
+
+# -- env step --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class EnvStep(Mapping[str, "np.ndarray"]):
+    """What an env returned from a reset or a step: arrays by name.
+
+    The names are ``"observations/<group>"``, ``"rewards"`` (float, of shape (num_envs,)), ``"terminated"`` and
+    ``"truncated"`` (bool, of shape (num_envs,)), and ``"terms/<name>"`` (float, of shape (num_envs,), weighted and per
+    second) in a manager-based env. In a task with several agents, the name of the agent follows the first three. A
+    reset returns observations only.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    """The arrays by name."""
+    log: Mapping[str, float]
+    """Values that the env has logged (``extras["log"]``)."""
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def _rows(self) -> list[list[str]]:
+        rows = []
+        for name, array in self.arrays.items():
+            numbers = (array.min(), array.mean(), array.max()) if array.size else ()
+            rows.append([name, " x ".join(map(str, array.shape)), *(cell(float(number)) for number in numbers)])
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join(["EnvStep", *("  ".join(row) for row in self._rows())])
+
+    def _repr_html_(self) -> str:
+        logged = table(("logged", ""), [(name, cell(value)) for name, value in self.log.items()]) if self.log else ""
+        return table(("name", "shape", "min", "mean", "max"), self._rows()) + logged
+
+
+def step_of(data: EnvData) -> EnvStep:
+    return EnvStep(arrays=arrays_of(data.file), log=data.log)
+
+
+def arrays_of(file: str) -> dict[str, np.ndarray]:
+    """Read the arrays of an npz file, and delete the file."""
+    import numpy as np
+
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    os.unlink(file)
+    return arrays

@@ -7,14 +7,14 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rlnb.configs.agent import libraries_of
+from rlnb.configs.card import FIRST_LIBRARY, GENERIC, AgentCard, TaskCard
 from rlnb.display.table import table
 from rlnb.errors import RlnbError, unknown
 from rlnb.hooks import plugins
 from rlnb.settings import options
-from rlnb.simulation.card import card_of
 from rlnb.spec import Json, Task
-from rlnb.tasks.agent_config import libraries_of
-from rlnb.tasks.card import FIRST_LIBRARY, GENERIC, AgentCard, TaskCard
+from rlnb.tasks.card_cache import card_of
 from rlnb.tasks.task import as_task
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError, WorkerError
+from rlnb.interactive.debugger import Debugger, EnvStep, Stop, close_former, noted
+from rlnb.protocol.requests import Replay as Request
 from rlnb.records.facts import RunFacts
 from rlnb.records.find import find_one
 from rlnb.records.trust import refuse_another_users, task_of
 from rlnb.settings import options
-from rlnb.simulation.debugger import Debugger, Stop, close_former, noted
-from rlnb.simulation.env_step import EnvStep
-from rlnb.tasks.debug import Replay as Request
 
 if TYPE_CHECKING:
     import numpy as np

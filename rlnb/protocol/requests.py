@@ -1,8 +1,8 @@
 """Requests to the living simulator and their answers: one request class per verb, with the type of its answer.
 
-The requests of the debugger are in :mod:`rlnb.tasks.debug`.
+The requests of the debugger are in :mod:`rlnb.protocol.requests`.
 The kernel builds a request and gets the answer (:func:`rlnb.simulation.simulator.request`). The worker has a handler
-for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.tasks.messages` carries both over a pipe.
+for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.protocol.messages` carries both over a pipe.
 """
 
 from __future__ import annotations
@@ -11,13 +11,196 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
-from rlnb.spec import Job, JobKind, Task
-from rlnb.tasks.aim import FREE, Aim
-from rlnb.tasks.card import TaskCard
-from rlnb.tasks.debug import Address, Debug, Listen, Picture, Read, Replay, Reset, Step
-from rlnb.tasks.request import ActingRequest, Actions, Request, TaskRequest, verb
+from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.card import TaskCard
+from rlnb.spec import EnvMode, Job, JobKind, Task
+
+# -- request ---------------------------------------------------------------------------------------------------------
+
+
+A = TypeVar("A")
+Actions = Literal["random", "zero"]
+"""Actions without a policy, either uniform in -1 to 1 or zeros."""
+
+
+class Request(Generic[A]):
+    """A request with an answer of type ``A``. Interim values have the same type."""
+
+    __slots__ = ()
+    limit_s: ClassVar[float] = 3600.0
+    """Seconds without a sign of life of the simulator after which the request ends with an error."""
+
+
+def verb(request: type[Request[Any]]) -> str:
+    """Return the name of a request on the pipe, e.g. ``"preview"`` for :class:`Preview`."""
+    return request.__name__.lower()
+
+
+def answer_type(request: type[Request[A]]) -> type[A] | None:
+    """Return the dataclass of a request's answer; None for a request without one."""
+    base = next(base for base in request.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
+    (answer,) = get_args(base)
+    return None if answer is type(None) else answer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskRequest(Request[A]):
+    """A request about one task."""
+
+    task: Task
+    """The task."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """The trained policy that acts in an env."""
+
+    run: str
+    """Folder of the policy's run."""
+    checkpoint: str
+    """Path of the checkpoint, relative to the run's folder."""
+    trust: bool
+    """Whether a checkpoint that holds more than weights may be loaded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActingRequest(TaskRequest[A]):
+    """A request that steps an env with actions or with a policy."""
+
+    num_envs: int
+    """Number of envs to make."""
+    actions: Actions = "random"
+    """Actions to use without a policy."""
+    policy: Policy | None = None
+    """Policy to use; None uses :attr:`actions`."""
+    mode: EnvMode = "train"
+    """Env to make."""
+    seed: int = 42
+    """Seed of the env."""
+    device: str = "auto"
+    """As in :class:`rlnb.spec.Resources`."""
+
+
+# -- debug -----------------------------------------------------------------------------------------------------------
+# Their answers may wait for minutes at a breakpoint, so they have no time limit.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnvData:
+    """What an env returned from a reset or a step."""
+
+    file: str
+    """Path of an npz file with an array for each observation, the rewards, the ends and the reward terms."""
+    log: Mapping[str, float] = field(default_factory=dict)
+    """Values that the env has logged."""
+    missing: tuple[str, ...] = ()
+    """Variables of a snapshot that the env of a replay does not have."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """A value of an env."""
+
+    file: str = ""
+    """Path of an npz file with the array ``value``; empty for a value that is no array."""
+    text: str = ""
+    """The ``repr`` of a value that is no array."""
+    names: tuple[str, ...] = ()
+    """Names of the parts of a value that is no array."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """Address of a server of the simulator."""
+
+    port: int
+    """Port on the worker's loopback interface."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Debug(ActingRequest[EnvData]):
+    """Make an env that stays open until another request makes one, and reset it."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    out: str
+    """Folder for npz files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay(TaskRequest[EnvData]):
+    """Make the env of a training as it was at the first recorded step. :class:`Step` repeats the recorded steps."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    run: str
+    """Folder of the run."""
+    flight: str
+    """Folder of the record."""
+    device: str
+    """As in :class:`rlnb.spec.Resources`."""
+    out: str
+    """Folder for npz files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reset(Request[EnvData]):
+    """Reset the env of the debugger."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    seed: int | None = None
+    """Seed of the env; None goes on with its random numbers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step(Request[EnvData]):
+    """Step the env of the debugger."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    steps: int = 1
+    """Number of steps."""
+    actions: tuple[tuple[float, ...], ...] | None = None
+    """Actions of each env, of shape (num_envs, actions); None takes those of the :class:`Debug` request."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read(Request[Reading]):
+    """Read a value of the debugger's env."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    path: str
+    """Dotted path below the env, such as ``"robot.data.joint_pos"``; an empty text is the env itself."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture(Request[Reading]):
+    """Take a picture of some envs of the debugger: arrays ``<camera>/rgb``, each of shape (envs, height, width, 3)."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    envs: tuple[int, ...]
+    """Numbers of the envs."""
+    size: tuple[int, int]
+    """Width and height of the picture of an env, in pixels, if the task has no camera."""
+    aim: Aim = FREE
+    """Place of the camera, if the task has none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listen(Request[Address]):
+    """Let a debugger attach to the simulator."""
+
+    token: str = ""
+    """Secret that the debugger has to send first; empty for the debugger of an editor, which has none."""
+
+
+# -- requests --------------------------------------------------------------------------------------------------------
+
 
 # -- looking at tasks ------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from rlnb.configs.card import GENERIC, AgentCard
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.spec import Json, Manifest
 from rlnb.storage import files, yaml_file
 from rlnb.storage.files import builtin
-from rlnb.tasks.card import GENERIC, AgentCard
 
 DUMPED = 0.8
 """Share of a config's values from which on a file is the config of a whole run."""
