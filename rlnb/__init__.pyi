@@ -72,7 +72,6 @@ from .spec import Command as Command
 from .spec import Manifest as Manifest
 from .spec import Resources as Resources
 from .spec import Result as Result
-from .spec import Task as Task
 from .studies.groups import Groups as Groups
 from .studies.groups import compare as compare
 from .studies.libraries import Comparison as Comparison
@@ -85,9 +84,10 @@ from .studies.sweep import sweep as sweep
 from .studies.verify import verify_determinism as verify_determinism
 from .studies.verify import verify_sync as verify_sync
 from .tasks.agent import AgentConfig as AgentConfig
-from .tasks.agent import agent as agent
-from .tasks.card_cache import task_card as task_card
+from .tasks.task import Task as Task
+from .tasks.task import agent as agent
 from .tasks.task import task as task
+from .tasks.task import task_card as task_card
 from .training.train import check as check
 from .training.train import train as train
 from .version import __version__ as __version__

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ COLOR = ("rgb", "rgba", "albedo")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """A task: an Isaac Lab env config and the changes to it. Made by :func:`rlnb.task`."""
+    """A task: an Isaac Lab env config and the changes to it. :class:`rlnb.Task` adds verbs."""
 
     id: str
     """Registered id, ``"package.module:EnvCfg"``, or the name of a ``%%task`` cell."""
@@ -87,9 +86,11 @@ class Task:
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
     whether an ending episode succeeded. None takes the task's own, see :attr:`rlnb.Evaluation.success_source`."""
 
-    def _repr_html_(self) -> str:
-        """Return the task card, for a cell. Its module is named by a string, since it is in a layer above this one."""
-        return str(importlib.import_module("rlnb.simulation.task_view").html_of(self))
+    def __eq__(self, other: object) -> bool:
+        """Return whether another task has equal values, also if only one of them has verbs (:class:`rlnb.Task`)."""
+        if not isinstance(other, Task):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@ from rlnb.simulation import far, simulator
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.files import whole
-from rlnb.tasks.card_cache import task_card
+from rlnb.tasks.task import task_card
 
 if TYPE_CHECKING:
     import ipywidgets

@@ -21,7 +21,7 @@ from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
-from rlnb.tasks.card_cache import task_card
+from rlnb.tasks.task import task_card
 
 HEIGHT_PX = 480
 

@@ -70,7 +70,7 @@ def build(
 @assets_app.command("check")
 def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = None) -> None:
     """Show where each file of a task comes from. The exit status is 1 if a file is missing."""
-    from rlnb.tasks.card_cache import task_card
+    from rlnb.tasks.task import task_card
 
     card = task_card(task, python=python, asset_root=asset_root)
     # The cached card may be older than the last build, so check local files again.

@@ -30,8 +30,7 @@ from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Task
 from rlnb.storage.files import whole
-from rlnb.tasks.card_cache import task_card
-from rlnb.tasks.task import as_task
+from rlnb.tasks.task import as_task, task_card
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,7 @@ from rlnb.protocol.requests import Open, Request
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.spec import Json, Task
-from rlnb.tasks.card_cache import task_card
-from rlnb.tasks.task import as_task
+from rlnb.tasks.task import as_task, task_card
 
 if TYPE_CHECKING:
     import ipywidgets

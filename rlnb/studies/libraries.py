@@ -18,8 +18,7 @@ from rlnb.records.options import mode_problems
 from rlnb.run.run import Run
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
-from rlnb.tasks.card_cache import task_card
-from rlnb.tasks.task import as_task
+from rlnb.tasks.task import as_task, task_card
 from rlnb.training import train
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import array_problems, train_array

@@ -20,8 +20,7 @@ from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.storage.files import whole
-from rlnb.tasks.card_cache import task_card
-from rlnb.tasks.task import as_task
+from rlnb.tasks.task import as_task, task_card
 from rlnb.training import train
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from rlnb.hooks import plugins
 from rlnb.settings import options
 from rlnb.spec import Json, Task
 from rlnb.tasks.card_cache import card_of
-from rlnb.tasks.task import as_task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,31 +53,10 @@ class AgentConfig:
         return [f"Other agent configs of the task for {self.library}: {', '.join(self.others)}."] if self.others else []
 
 
-def agent(
-    task: Task | str,
-    library: str | None = None,
-    name: str | None = None,
-    *,
-    python: str | None = None,
-    asset_root: str | None = None,
+def agent_config(
+    task: Task, library: str | None, name: str | None, python: str | None, asset_root: str | None
 ) -> AgentConfig:
-    """Return the agent config of a task for an RL library.
-
-    Args:
-        task: A task, or its name (see :func:`rlnb.task`).
-        library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
-        name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
-            ``"generic"`` for that of the library's plugin; None takes the task's own config for the library, or else
-            the generic one. :func:`rlnb.train` takes the generic one only by its name if the task brings configs for
-            other libraries, and other tasks bring configs for this one.
-        python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
-        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
-
-    Raises:
-        NotFoundError: The library is not installed, or the task has no such agent config.
-        RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
-    """
-    task = as_task(task)
+    """Return the agent config of a task, as :func:`rlnb.agent` does."""
     if library and not plugins.library(library).simulator:
         raise RlnbError(
             f"{library} is not a library for Isaac Lab, so {task.id} has no agent config for it. "

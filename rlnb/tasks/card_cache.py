@@ -24,24 +24,21 @@ from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.access import ForeignLinkError
 from rlnb.storage.serial import from_json
-from rlnb.tasks.task import as_task
 from rlnb.version import PACKAGES
 
 
-def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
-    """Return the card of a task: config values with types, cameras, agents, assets.
+def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
+    """Return the card of a task, as :func:`rlnb.task_card` does, without reading ``rlnb.options``.
 
-    Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
-    takes about a second, or 10 to 15 s if the simulator has to start first.
+    Args:
+        root: Folders with the cached cards.
+        task: The task, with the version of its source that is used.
+        python: Command of the worker's interpreter; None is this one.
+        asset_root: Folder or URL of robot assets; None searches for one.
 
     Raises:
         RlnbError: The task does not exist or does not resolve.
     """
-    return card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
-
-
-def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
-    """Return the card of a task, like :func:`task_card`, without reading ``rlnb.options``."""
     card = cached_card(root, task, python, asset_root) or _new_card(root, task, python, asset_root)
     if card.warning:
         files.warn_once(card.warning)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import os
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
+from rlnb import spec
 from rlnb.configs import launcher_args as launcher_arguments
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
-from rlnb.spec import Json, Task
+from rlnb.spec import Json
 from rlnb.storage.files import builtin, whole
 from rlnb.storage.serial import to_json
 from rlnb.tasks.source import (
@@ -23,6 +25,10 @@ from rlnb.tasks.source import (
     version_in_use,
 )
 
+if TYPE_CHECKING:
+    from rlnb.configs.card import TaskCard
+    from rlnb.tasks.agent import AgentConfig
+
 OWN_TASKS = (
     'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
     'point in isaaclab.tasks. An env config needs neither: rlnb.task("my_project.module:EnvCfg").'
@@ -30,10 +36,56 @@ OWN_TASKS = (
 """How to use tasks that Isaac Lab does not know."""
 
 
+class Task(spec.Task):
+    """A task: an Isaac Lab env config and the changes to it. Made by :func:`rlnb.task`.
+
+    It is equal to a :class:`rlnb.spec.Task` with the same values, which is what manifests and messages hold.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, task: spec.Task) -> Self:
+        """Return a task with the values of another one."""
+        return cls(**{field.name: getattr(task, field.name) for field in dataclasses.fields(task)})
+
+    def card(self, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
+        """Return the task's card, as :func:`rlnb.task_card` does."""
+        return task_card(self, python=python, asset_root=asset_root)
+
+    def agent(
+        self,
+        library: str | None = None,
+        name: str | None = None,
+        *,
+        python: str | None = None,
+        asset_root: str | None = None,
+    ) -> AgentConfig:
+        """Return an agent config of the task, as :func:`rlnb.agent` does."""
+        return agent(self, library, name, python=python, asset_root=asset_root)
+
+    def _repr_html_(self) -> str:
+        """Return the card as HTML. It takes some seconds if the card is not cached and no simulator lives.
+
+        A task that does not resolve, and one without Isaac Lab, is shown with the reason.
+        """
+        from rlnb.configs.card import card_html
+        from rlnb.display.table import table
+        from rlnb.hooks import plugins
+
+        own = plugins.tasks().get(self.id)
+        if own is not None and own.success is None:  # a plugin trains it without Isaac Lab
+            return table(("", ""), [("task of", "a library without a simulator")], caption=self.id)
+        try:
+            return card_html(self.card(), self)
+        except RlnbError as exc:
+            return f"<b>{html.escape(self.id)}</b><pre>{html.escape(str(exc))}</pre>"
+
+
 class Trained(Protocol):
     """What has trained a task: a :class:`rlnb.Run`."""
 
-    def trained_task(self, *, trust: bool = False) -> Task:
+    def trained_task(self, *, trust: bool = False) -> spec.Task:
         """Return the task as it was trained, with the copy of its module."""
         ...
 
@@ -122,10 +174,11 @@ def task(
 def _base(name: str | Trained, *, trust: bool) -> Task:
     """Return the task of a name or of a run, before the arguments of :func:`task` change it."""
     if isinstance(name, str):
-        return dataclasses.replace(_named(options.folders, name, trust=trust), imports=module_names(options.imports))
+        named = _named(options.folders, name, trust=trust)
+        return Task.of(dataclasses.replace(named, imports=module_names(options.imports)))
     if not hasattr(name, "trained_task"):
         raise RlnbError(f'{name!r} is neither the name of a task nor a run. Use rlnb.task("Isaac-Cartpole-Direct").')
-    return name.trained_task(trust=trust)
+    return Task.of(name.trained_task(trust=trust))
 
 
 def module_names(imports: Sequence[str] | str) -> tuple[str, ...]:
@@ -137,7 +190,7 @@ def _is_module_name(name: object) -> bool:
     return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
 
 
-def _named(root: Root, name: str, *, trust: bool = False) -> Task:
+def _named(root: Root, name: str, *, trust: bool = False) -> spec.Task:
     """Return the task of a name, with its module if a ``%%task`` cell defines one.
 
     Raises:
@@ -146,14 +199,14 @@ def _named(root: Root, name: str, *, trust: bool = False) -> Task:
     refuse_failed_cell(root, name)
     module = module_path(root, name)
     if module not in run_here() and not os.path.isfile(module):  # also false if the root cannot be entered
-        return Task(id=name)
+        return spec.Task(id=name)
     current = version_in_use(module, name)
     if not trust:
         refuse_another_users(name, (module, *(module.parent / other for other in current.others)))
     return named_version(name, module, current)
 
 
-def as_task(value: Task | str | None, root: Root | None = None) -> Task:
+def as_task(value: spec.Task | str | None, root: Root | None = None) -> spec.Task:
     """Return the task for a task or a name, with the version of its source that is used from now on.
 
     The source of the returned task is a copy that no later edit of the cell changes, and its hashes are those of this
@@ -166,10 +219,53 @@ def as_task(value: Task | str | None, root: Root | None = None) -> Task:
     Raises:
         RlnbError: ``value`` is neither a task nor a name, or its files are not the recorded ones.
     """
-    if not isinstance(value, str | Task):
+    if not isinstance(value, str | spec.Task):
         use = "rlnb.task(run)" if hasattr(value, "trained_task") else 'rlnb.task("Isaac-Cartpole-Direct")'
         raise RlnbError(f"{value!r} is neither a task nor the name of one. Use {use}.")
-    if isinstance(value, Task):
+    if isinstance(value, spec.Task):
         return pinned(value)
     imports = module_names(options.imports)
     return pinned(dataclasses.replace(_named(root or options.folders, value), imports=imports))
+
+
+def task_card(task: spec.Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
+    """Return the card of a task: config values with types, cameras, agents, assets.
+
+    Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
+    takes about a second, or 10 to 15 s if the simulator has to start first.
+
+    Raises:
+        RlnbError: The task does not exist or does not resolve.
+    """
+    from rlnb.tasks.card_cache import card_of
+
+    return card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
+
+
+def agent(
+    task: spec.Task | str,
+    library: str | None = None,
+    name: str | None = None,
+    *,
+    python: str | None = None,
+    asset_root: str | None = None,
+) -> AgentConfig:
+    """Return the agent config of a task for an RL library.
+
+    Args:
+        task: A task, or its name (see :func:`rlnb.task`).
+        library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
+        name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
+            ``"generic"`` for that of the library's plugin; None takes the task's own config for the library, or else
+            the generic one. :func:`rlnb.train` takes the generic one only by its name if the task brings configs for
+            other libraries, and other tasks bring configs for this one.
+        python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+
+    Raises:
+        NotFoundError: The library is not installed, or the task has no such agent config.
+        RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
+    """
+    from rlnb.tasks.agent import agent_config
+
+    return agent_config(as_task(task), library, name, python, asset_root)
