@@ -49,6 +49,7 @@ from .interactive.simulator import Simulator as Simulator
 from .interactive.simulator import simulator as simulator
 from .interactive.tuner import Tuner as Tuner
 from .interactive.tuner import tune as tune
+from .jobs.detached_job import HostedJob as HostedJob
 from .launch.detached import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
 from .machine.gpus import GpuFacts as GpuFacts
@@ -61,11 +62,12 @@ from .records.flight import Flight as Flight
 from .records.incidents import Alert as Alert
 from .reports.report import report as report
 from .run.catalog import Catalog as Catalog
-from .run.detached_job import HostedJob as HostedJob
 from .run.listing import Runs as Runs
 from .run.run import Run as Run
 from .run.selection import get_run as get_run
 from .run.selection import runs as runs
+from .run.train import check as check
+from .run.train import train as train
 from .settings import options as options
 from .spec import ENDED as ENDED
 from .spec import Command as Command
@@ -88,8 +90,6 @@ from .tasks.task import Task as Task
 from .tasks.task import agent as agent
 from .tasks.task import task as task
 from .tasks.task import task_card as task_card
-from .training.train import check as check
-from .training.train import train as train
 from .version import __version__ as __version__
 
 __all__: list[str]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
+from rlnb.jobs.jobs import NewJob
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Frame
 from rlnb.mirror.part import Part
@@ -20,7 +21,6 @@ from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.withdrawal import withdraw
-from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
 from rlnb.spec import ENDED, Job, Json, Manifest
 from rlnb.storage import files

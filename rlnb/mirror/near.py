@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
+from rlnb.jobs.detached_job import HostedJob
 from rlnb.mirror import tree
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
 from rlnb.mirror.part import Part, write_at
@@ -20,7 +21,6 @@ from rlnb.records import remote
 from rlnb.records.checkpoints import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
 from rlnb.records.remote import Remote
-from rlnb.run.detached_job import HostedJob
 from rlnb.spec import Job, Json
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below

@@ -206,8 +206,8 @@ class Pod:
 
     def _continue(self) -> JobDir | None:
         """Add the job that continues the training, as its first node."""
+        from rlnb.jobs.detached_job import go_on  # imports much that a pod needs only now
         from rlnb.records.record import RunRecord
-        from rlnb.run.detached_job import go_on  # imports much that a pod needs only now
 
         if following := self.job.sibling(self.job.successor_name()):
             return following

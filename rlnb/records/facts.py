@@ -13,7 +13,7 @@ from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.hooks import plugins
 from rlnb.records import remote
 from rlnb.records.arguments import asked, modules, resolved_configs
-from rlnb.records.find import find, open_record
+from rlnb.records.find import find, find_one, open_record
 from rlnb.records.incidents import refusals_of
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
@@ -21,6 +21,7 @@ from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
 from rlnb.records.trust import trained_task
 from rlnb.records.withdrawal import end
+from rlnb.settings import options
 from rlnb.spec import ENDED, State
 from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
@@ -450,3 +451,12 @@ def _repeats(name: str, rows: Mapping[str, Mapping[str, Json]], arguments: Colle
     return name not in arguments and any(
         name.endswith(f".{argument}") and rows[name] == rows[argument] for argument in arguments
     )
+
+
+def find_run(id: str) -> RunFacts:
+    """Return a run of the root by its id, by a unique part of its id, or by its folder.
+
+    Raises:
+        NotFoundError: No run matches, or several do.
+    """
+    return RunFacts.of(find_one(options.folders, id))

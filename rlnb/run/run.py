@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RunError
 from rlnb.hooks import plugins
+from rlnb.jobs.alerts import follow
+from rlnb.jobs.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import env_mode
 from rlnb.records.record import JobRecord
 from rlnb.records.repetition import rows as repetition_rows
-from rlnb.run.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode
 from rlnb.storage.files import whole
+from rlnb.training.arguments import TrainRequest, split_alerts
+from rlnb.training.create import train_array
+from rlnb.training.start import request_for, start
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -150,8 +153,8 @@ class Run(RunFacts):
             RunError: The training has not ended, another process has just resumed it, its library cannot resume, it has
                 no checkpoint, or no iterations are left.
         """
-        from rlnb.run import jobs
-        from rlnb.run.alerts import follow
+        from rlnb.jobs import jobs
+        from rlnb.jobs.alerts import follow
 
         self._let_cancel_end()
         training = self._record.training  # looked up before its state is: a later one is found when this one is claimed
@@ -177,9 +180,7 @@ class Run(RunFacts):
             RunError: The run cannot be repeated: its copy of the task's module is gone, or it is another user's.
             CheckError: The training would fail. Nothing was written.
         """
-        # The module is named by a string, since it is in a layer above this one.
-        run: Run = importlib.import_module("rlnb.training.train").train(like=self, **changes)
-        return run
+        return started(request_for(None, {"like": self, **changes}))
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""
@@ -386,3 +387,35 @@ class Run(RunFacts):
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)
+
+
+def started(request: TrainRequest) -> Run:
+    """Start a training and return its run at once. Rules of alerts that are functions are called in this process.
+
+    Raises:
+        CheckError: The run would fail. It lists all problems; nothing was written.
+    """
+    return _followed(start(request), request)
+
+
+def started_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
+    """Start trainings as one array, and return their runs at once.
+
+    Args:
+        requests: The trainings, all with the same launcher.
+        at_once: Largest number of trainings that run at once; None leaves it to the queue.
+
+    Raises:
+        CheckError: A training would fail. It lists the problems of all trainings; nothing was written.
+        RlnbError: The array could not be started. Nothing is left of any run.
+    """
+    runs = train_array(requests, at_once=at_once)
+    return [_followed(run, request) for run, request in zip(runs, requests, strict=True)]
+
+
+def _followed(new: RunFacts, request: TrainRequest) -> Run:
+    """Return a new run. Its alerts are printed in this process, which also calls rules that are functions."""
+    run = Run.of(new.record)
+    if request.alerts:
+        follow(run, split_alerts(request.alerts)[1])
+    return run

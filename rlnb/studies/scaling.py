@@ -17,11 +17,11 @@ from rlnb.errors import CheckError, Problem, did_you_mean, whole_number
 from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
+from rlnb.run import train
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task, task_card
-from rlnb.training import train
 
 if TYPE_CHECKING:
     import pandas as pd

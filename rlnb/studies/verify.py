@@ -6,23 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlnb.configs.agent import AgentArgument
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.records.ranks import Ranks, by_role, ranks_of
+from rlnb.run import train
+from rlnb.run.run import Run
 from rlnb.spec import Manifest, Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task
-from rlnb.training import train
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
-
-if TYPE_CHECKING:
-    from rlnb.run.run import Run
-
 
 DEFAULT_ENVS = 64
 """Number of envs over all ranks, unless the user names another one."""
@@ -147,7 +144,7 @@ def verify_sync(
         refuse(plan)
         _refuse_single_ranks(plan.manifest)
         job_options = {**plan.options, "synchronised": synchronised}
-        run = create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs)
+        run = Run.of(create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs).record)
         return _digests(run.wait_for_completion(timeout_s))
 
     ranks = train_ranks(True, ["verify-sync"])

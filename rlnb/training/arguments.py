@@ -18,7 +18,7 @@ from rlnb.storage.files import builtin, whole
 
 if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
-    from rlnb.run.run import Run
+    from rlnb.records.facts import RunFacts
 
 OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "asset_root", "tags", "warm", "like")
 """Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
@@ -57,11 +57,11 @@ class TrainRequest:
     """``"cpu"``, ``"cuda"``, ``"cuda:N"`` or ``"auto"``."""
     nproc_per_node: int | Literal["auto"] | None = None
     """Ranks on each node, or ``"auto"``; None uses the launcher's number if it has one, otherwise 1."""
-    init_from: Run | str | Path | None = field(
+    init_from: RunFacts | str | Path | None = field(
         default=None, metadata={"help": "Run or checkpoint that supplies the initial weights."}
     )
     """Run or checkpoint that supplies the initial weights; None initializes them at random."""
-    inputs: Mapping[str, Run | str | Path] | None = None
+    inputs: Mapping[str, RunFacts | str | Path] | None = None
     """Runs or files that the library needs besides the task, by the library's names for them."""
     trust: bool = field(default=False, metadata={"help": "Allow a checkpoint that holds more than weights."})
     """Whether the checkpoints of :attr:`init_from` and :attr:`inputs` may hold more than weights, and whether a policy
@@ -85,7 +85,7 @@ class TrainRequest:
     warm: bool | None = None
     """Whether the living simulator may become the run's process; None uses ``rlnb.options.warm``, and never takes a
     simulator in a job of a cluster."""
-    like: Run | str | Path | None = None
+    like: RunFacts | str | Path | None = None
     """Run to repeat, its id or its folder: it supplies every argument that the call leaves out."""
 
     @classmethod
@@ -136,7 +136,7 @@ def signature() -> inspect.Signature:
             argument.name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD if argument.name == "task" else inspect.Parameter.KEYWORD_ONLY,
             default=argument.default,
-            annotation=argument.type,
+            annotation=str(argument.type).replace("RunFacts", "Run"),
         )
         for argument in dataclasses.fields(TrainRequest)
     ]
@@ -146,8 +146,8 @@ def signature() -> inspect.Signature:
 # -- alerts ----------------------------------------------------------------------------------------------------------
 
 
-Function = Callable[["Run"], "str | bool | None"]
-"""A rule in Python: it takes the run, and returns the text of an alert, or True for its own name."""
+Function = Callable[[Any], "str | bool | None"]
+"""A rule in Python: it takes the :class:`rlnb.Run`, and returns the text of an alert, or True for its own name."""
 AlertArgument = bool | str | Function | Sequence[str | Function]
 """One rule, or several; True stands for any symptom of the diagnosis and for a failure."""
 

@@ -19,9 +19,10 @@ from rlnb.contracts.libraries import Library
 from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
+from rlnb.jobs.jobs import raise_unless_completed
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.machine.cores import available
-from rlnb.run.run import Run
+from rlnb.records.facts import RunFacts
 from rlnb.settings import Root, options
 from rlnb.spec import ENDED, Manifest, Resources
 from rlnb.storage import files
@@ -176,7 +177,7 @@ def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None
             if deadline is not None and time.monotonic() > deadline:
                 raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s. {_NUMBER}")
             if run.state in ENDED:
-                run.wait_for_completion()  # raises the reason
+                raise_unless_completed(run.record, run.record.training)
                 raise RunError(f"{run.id} ended before it could be measured. {_NUMBER}")
             time.sleep(_POLL_S)
         started, fps = run.started, run.metrics["fps"]
@@ -190,6 +191,6 @@ def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None
             time.sleep(_POLL_S)
 
 
-def _enough(run: Run) -> bool:
+def _enough(run: RunFacts) -> bool:
     times = run.metrics["fps"].wall_time_s if "fps" in run.metrics else []
     return len(times) > LEAST_ITERATIONS and times[-1] - times[0] > MEASURE_S

@@ -9,21 +9,20 @@ from typing import TypeGuard
 
 from rlnb.contracts.launchers import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.jobs.jobs import NewJob
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.checkpoints import files_of
+from rlnb.records.facts import RunFacts
 from rlnb.records.layout import HANDLE, JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.repetition import copy_records
 from rlnb.records.stock_record import ScriptRecord
-from rlnb.run.alerts import follow
-from rlnb.run.jobs import NewJob
-from rlnb.run.run import Run
 from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
 from rlnb.tasks.source import verified
-from rlnb.training.arguments import TrainRequest, split_alerts
+from rlnb.training.arguments import TrainRequest
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan, make_plan
 
@@ -47,7 +46,7 @@ def create_run(
     inputs: Mapping[str, InputFile] | None = None,
     like: RunRecord | None = None,
     warm: bool | None = None,
-) -> Run:
+) -> RunFacts:
     """Make the folder of a run that has been checked, and start its training.
 
     Args:
@@ -66,10 +65,10 @@ def create_run(
     new = _first_job(root, manifest, launcher, options)
     folder = _create(new, inputs or {}, like)
     new.start(folder, warm=warm, undo=lambda: entries.remove_tree(run_path, ignore_errors=True))
-    return Run.of((ScriptRecord if manifest.script else RunRecord)(run_path, manifest))
+    return RunFacts.of((ScriptRecord if manifest.script else RunRecord)(run_path, manifest))
 
 
-def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int | None) -> list[Run]:
+def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int | None) -> list[RunFacts]:
     """Make the folders of runs that have been checked, and start their trainings as one array of a queue.
 
     Args:
@@ -101,9 +100,9 @@ def _first_job(root: Root, manifest: Manifest, launcher: Launcher, options: Mapp
     return NewJob(run_path=root.runs / manifest.run_id, manifest=manifest, job=job, launcher=launcher)
 
 
-def _run(new: NewJob) -> Run:
+def _run(new: NewJob) -> RunFacts:
     record = ScriptRecord if new.manifest.script else RunRecord
-    return Run.of(record(new.run_path, new.manifest))
+    return RunFacts.of(record(new.run_path, new.manifest))
 
 
 def _create(new: NewJob, inputs: Mapping[str, InputFile], like: RunRecord | None) -> JobDir:
@@ -192,7 +191,7 @@ def array_problems(launcher: Launcher | None, count: int) -> Sequence[Problem]:
     return launcher.check_array(count)
 
 
-def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
+def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[RunFacts]:
     """Start trainings as one array, and return their runs at once.
 
     Args:
@@ -209,11 +208,7 @@ def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None)
     problems |= dict.fromkeys(problem for plan in plans for problem in plan.problems)
     if problems or not has_arrays(launcher):
         raise CheckError(f"array of {plans[0].manifest.task.id} with {plans[0].manifest.library}", [*problems])
-    runs = create_array(plans, launcher, at_once=at_once)
-    for run, request in zip(runs, requests, strict=True):
-        if request.alerts:
-            follow(run, split_alerts(request.alerts)[1])
-    return runs
+    return create_array(plans, launcher, at_once=at_once)
 
 
 def _further(requests: Sequence[TrainRequest]) -> Iterator[Problem]:

@@ -14,11 +14,10 @@ from rlnb.contracts.libraries import Input, Library
 from rlnb.errors import NotFoundError, Problem, RlnbError, did_you_mean
 from rlnb.hooks import plugins
 from rlnb.records.arguments import resolved_configs
+from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.find import run_of
 from rlnb.records.remote import refuse_far
 from rlnb.records.trust import refuse_another_users
-from rlnb.run.run import Run
-from rlnb.run.selection import get_run
 from rlnb.storage import files
 from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
 
@@ -112,7 +111,7 @@ def _missing(name: str, kind: str, library: Library, init_from: object) -> Probl
     """Return the problem of an input that is missing."""
     fix = f"Use inputs={{{name!r}: {EXAMPLES[kind]}}}."
     if kind == "policy" and init_from is not None:
-        origin = repr(init_from.id) if isinstance(init_from, Run) else repr(str(init_from))
+        origin = repr(init_from.id) if isinstance(init_from, RunFacts) else repr(str(init_from))
         fix = f"Use inputs={{{name!r}: {origin}}} in place of init_from."
     return Problem(what=f"{library.name} needs the input {name!r}, which is {KINDS[kind]}.", fix=fix)
 
@@ -126,10 +125,10 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
     if isinstance(value, InputFile):  # of a run that is repeated
         return value
     subject = f"The input {name!r}"
-    if not isinstance(value, Run | str | Path):
+    if not isinstance(value, RunFacts | str | Path):
         raise RlnbError(f"{subject}, {value!r}, is neither a run nor a file. Use {EXAMPLES[spec.kind]}.")
     record: RunRecord | None
-    places = [value, root.runs / value] if not isinstance(value, Run) else []
+    places = [value, root.runs / value] if not isinstance(value, RunFacts) else []
     below = [Path(os.path.abspath(path)) for path in places]  # the copy of a folder ".." needs a name
     file = next((path for path in below if files.there(path) and _is_input(path, spec.kind)), None)
     if file is None:
@@ -148,7 +147,7 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
     return InputFile(file=file, origin=origin, policy_of=record if spec.kind == "policy" else None)
 
 
-def newest_of(run: Run, subject: str) -> Path:
+def newest_of(run: RunFacts, subject: str) -> Path:
     """Return the newest sound checkpoint of a run, to take its weights or its policy.
 
     Args:
@@ -193,11 +192,11 @@ def _check_folder(subject: str, folder: Path) -> None:
         raise RlnbError(f"{subject} has the link {link}, which does not lead to a file. Use a folder of files.")
 
 
-def _run(subject: str, value: Run | str | Path, kind: str) -> Run:
-    if isinstance(value, Run):
+def _run(subject: str, value: RunFacts | str | Path, kind: str) -> RunFacts:
+    if isinstance(value, RunFacts):
         return value
     try:
-        return get_run(str(value))
+        return find_run(str(value))
     except NotFoundError as exc:
         if kind == "folder":
             raise NotFoundError(f"{subject}, {str(value)!r}, is not a folder. Use {EXAMPLES[kind]}.") from exc

@@ -20,11 +20,10 @@ from rlnb.hooks import plugins
 from rlnb.hooks.registry import package_versions
 from rlnb.machine.threads import NUMBER
 from rlnb.records import weights
+from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.find import run_of
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord, is_stock
-from rlnb.run.run import Run
-from rlnb.run.selection import get_run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
@@ -113,7 +112,7 @@ def make_manifest(
     )
 
 
-def first_origin(init_from: Run | str | Path | None, library: str) -> tuple[Origin, list[Problem]]:
+def first_origin(init_from: RunFacts | str | Path | None, library: str) -> tuple[Origin, list[Problem]]:
     """Return the origin of a training's first weights, and a problem if they cannot be used."""
     try:
         return origin_of(init_from, library), []
@@ -121,7 +120,7 @@ def first_origin(init_from: Run | str | Path | None, library: str) -> tuple[Orig
         return Origin(), [Problem(what=str(exc))]
 
 
-def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
+def origin_of(init_from: RunFacts | str | Path | None, library: str) -> Origin:
     """Return the origin of a training's first weights.
 
     Raises:
@@ -130,16 +129,16 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
     """
     if init_from is None:
         return Origin()
-    if not isinstance(init_from, Run | str | Path):
+    if not isinstance(init_from, RunFacts | str | Path):
         raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint. Use one of these.")
-    if not isinstance(init_from, Run) and not files.there(Path(init_from)):
+    if not isinstance(init_from, RunFacts) and not files.there(Path(init_from)):
         try:
-            init_from = get_run(str(init_from))
+            init_from = find_run(str(init_from))
         except NotFoundError as exc:
             raise NotFoundError(
                 f"init_from={init_from!r} is neither a run nor the file of a checkpoint. {exc}"
             ) from exc
-    if isinstance(init_from, Run):
+    if isinstance(init_from, RunFacts):
         if init_from.library != library:
             theirs = init_from.library
             raise RlnbError(

@@ -13,7 +13,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
-from rlnb.run.run import Run
+from rlnb.records.facts import RunFacts
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks.task import as_task
@@ -48,7 +48,7 @@ class Plan:
     """Whether the number of ranks is still to be measured."""
     inputs: Mapping[str, InputFile] = field(default_factory=dict)
     """Inputs of the library, by name."""
-    like: Run | None = None
+    like: RunFacts | None = None
     """Run to repeat; None for any other training."""
 
 
@@ -63,7 +63,7 @@ def make_plan(request: TrainRequest) -> Plan:
     root, launcher = options.folders, request.launcher or LocalLauncher()
     auto = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     task, lookup, agent = _looked_up(request, root, problems)
-    like = request.like if isinstance(request.like, Run) else None
+    like = request.like if isinstance(request.like, RunFacts) else None
     if like is not None and task.id == like.task:
         agent = as_recorded(agent, like, lookup)
     inputs, of_inputs = find_inputs(request, task, lookup, agent.values, root)

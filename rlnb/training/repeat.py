@@ -19,14 +19,13 @@ from rlnb.launch.local import LocalLauncher
 from rlnb.machine import threads
 from rlnb.machine.cores import available
 from rlnb.records.arguments import resolved_configs
+from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.layout import RunDir
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.records.repetition import of_versions, versions_of
 from rlnb.records.stock_record import StockRecord
 from rlnb.records.trust import refuse_another_users
-from rlnb.run.run import Run
-from rlnb.run.selection import get_run
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import has_hash
@@ -74,23 +73,23 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainRequest:
     return TrainRequest.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})
 
 
-def _run(like: object) -> Run:
+def _run(like: object) -> RunFacts:
     """Return the run of an argument ``like``.
 
     Raises:
         RlnbError: It is neither a run, nor the id or the folder of one.
     """
-    if isinstance(like, Run):
+    if isinstance(like, RunFacts):
         return like
     if not isinstance(like, str | Path):
         raise RlnbError(f"like={like!r} is not a run, its id or its folder. Use one that rlnb.runs() lists.")
     try:
-        return get_run(str(like))
+        return find_run(str(like))
     except NotFoundError as exc:
         raise NotFoundError(f'{exc} If its folder was moved, use like="path/of/that/folder".') from exc
 
 
-def _given(like: Run, arguments: Arguments) -> Arguments:
+def _given(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of a call, with the agent values added to those of the run."""
     agent = arguments.get("agent")
     if _library(like, arguments) != like.library or _names_agent(agent):
@@ -98,7 +97,7 @@ def _given(like: Run, arguments: Arguments) -> Arguments:
     return {**arguments, "agent": [choice_of(like.manifest), *([] if agent is None else [agent])]}
 
 
-def _library(like: Run, arguments: Arguments) -> object:
+def _library(like: RunFacts, arguments: Arguments) -> object:
     library = arguments.get("library")
     return like.library if library is None else library
 
@@ -111,7 +110,7 @@ def _names_agent(agent: AgentArgument) -> bool:
         return False
 
 
-def _of_task(like: Run, arguments: Arguments) -> Arguments:
+def _of_task(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of a run with a task, by name, except for the agent config."""
     manifest = like.manifest
     values = {
@@ -138,7 +137,7 @@ def _of_task(like: Run, arguments: Arguments) -> Arguments:
     return values
 
 
-def _length(like: Run, arguments: Arguments) -> Arguments:
+def _length(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the length of a run, unless the call gives another one. A run that was extended ends where it ended."""
     manifest, started = like.manifest, like.started
     if arguments.get("max_iterations") is not None or arguments.get("max_frames") is not None:
@@ -149,7 +148,7 @@ def _length(like: Run, arguments: Arguments) -> Arguments:
     return {"max_iterations": started.max_iterations if started else manifest.max_iterations}
 
 
-def _launcher(like: Run, arguments: Arguments) -> Launcher | None:
+def _launcher(like: RunFacts, arguments: Arguments) -> Launcher | None:
     """Return a launcher like that of a run, unless the call gives one; None is this machine."""
     manifest = like.manifest
     if "launcher" in arguments:
@@ -169,7 +168,7 @@ def _launcher(like: Run, arguments: Arguments) -> Launcher | None:
     return launcher
 
 
-def weights_of(like: Run) -> Path:
+def weights_of(like: RunFacts) -> Path:
     """Return the checkpoint that a run started from.
 
     Raises:
@@ -181,7 +180,7 @@ def weights_of(like: Run) -> Path:
     if files.there(path):
         return path
     try:  # the folder of runs was moved
-        parent = get_run(str(manifest.parent)).path
+        parent = find_run(str(manifest.parent)).path
         moved = parent.joinpath(*path.parts[path.parts.index(parent.name) + 1 :])
         if files.there(moved):
             return moved
@@ -193,7 +192,7 @@ def weights_of(like: Run) -> Path:
     )
 
 
-def _inputs(like: Run) -> dict[str, InputFile]:
+def _inputs(like: RunFacts) -> dict[str, InputFile]:
     """Return the inputs of a run, from the copies in its folder.
 
     Raises:
@@ -209,7 +208,7 @@ def _inputs(like: Run) -> dict[str, InputFile]:
     return inputs
 
 
-def _of_script(like: Run, arguments: Arguments) -> Arguments:
+def _of_script(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of the run of a script.
 
     Raises:
@@ -237,7 +236,7 @@ def _has(path: Path, digest: str | None) -> bool:
     return path.is_file() and has_hash(entries.read_bytes(path), digest)
 
 
-def as_recorded(choice: AgentChoice, like: Run, lookup: Lookup) -> AgentChoice:
+def as_recorded(choice: AgentChoice, like: RunFacts, lookup: Lookup) -> AgentChoice:
     """Return an agent config with the values of a run where today's config has others.
 
     The config of a package may have changed since the run. A value that the call or the run has set stays, and so do
@@ -279,7 +278,7 @@ def _differs(then: Json, now: Json) -> bool:
     return then != now
 
 
-def first_weights(origin: Origin, like: Run) -> Origin:
+def first_weights(origin: Origin, like: RunFacts) -> Origin:
     """Return the origin of the first weights, under the name that the repeated run has for the same checkpoint."""
     with contextlib.suppress(RlnbError):  # that checkpoint is gone
         if origin.checkpoint and like.manifest.parent and Path(origin.checkpoint) == weights_of(like):
@@ -287,7 +286,7 @@ def first_weights(origin: Origin, like: Run) -> Origin:
     return origin
 
 
-def linked(manifest: Manifest, like: Run, runs: Path) -> Manifest:
+def linked(manifest: Manifest, like: RunFacts, runs: Path) -> Manifest:
     """Return the manifest of a run that names the run which it repeats, and has its number of threads.
 
     If the script is the copy in the folder of that run, which may be deleted while the new run waits in a queue, the
@@ -314,7 +313,7 @@ def _usual_threads() -> int:
     return int(number) if number.isdecimal() else available().each(1)
 
 
-def say_versions(like: Run, manifest: Manifest, card: TaskCard | None) -> None:
+def say_versions(like: RunFacts, manifest: Manifest, card: TaskCard | None) -> None:
     """Warn of versions that have changed since a run, as far as they are known before the start."""
     now = {**manifest.versions, **(card.versions if card else {})}
     for text in of_versions(versions_of(like.record), now):

@@ -35,7 +35,7 @@ def test_help_imports_nothing_heavy() -> None:
         "IPython",
         "psutil",
         "rich.console",
-        "rlnb.training.train",
+        "rlnb.training.start",
     }
     code = f"import sys, rlnb.cli.app; print(*sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,12 +14,12 @@ import pytest
 
 import rlnb
 from rlnb.contracts.libraries import Library
+from rlnb.jobs.jobs import NewJob
 from rlnb.mirror import far as module
 from rlnb.mirror import tree
 from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import Channel, Closed, Frame
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.run.jobs import NewJob
 from rlnb.settings import Root
 from rlnb.spec import Job, Manifest, Result, Task
 from rlnb.storage import files

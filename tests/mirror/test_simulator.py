@@ -23,11 +23,11 @@ from far_node import interpreter, killed_kernels_job, processes, until_gone
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.interactive.simulator import Simulator
+from rlnb.jobs import jobs
 from rlnb.mirror import simulator as module
 from rlnb.mirror.simulator import FarJob
 from rlnb.protocol import requests
 from rlnb.records.evaluation import EvaluateOptions
-from rlnb.run import jobs
 from rlnb.simulation import far
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.simulation.remote_job import RELAY

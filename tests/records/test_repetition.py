@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.jobs.jobs import say_losses
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import copy_records, differences
-from rlnb.run.jobs import say_losses
 from rlnb.spec import Started
 from rlnb.storage import files
 from rlnb.training.repeat import say_versions

@@ -1,4 +1,4 @@
-"""Tests of rlnb.run.alerts, with the runs of the echo library."""
+"""Tests of rlnb.jobs.alerts, with the runs of the echo library."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.jobs import alerts
 from rlnb.metrics import metrics
-from rlnb.run import alerts
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pytest
 
 import rlnb
 from rlnb.cli.training import show_run
+from rlnb.jobs.jobs import say_losses, say_where
 from rlnb.records.options import TrainOptions
 from rlnb.reports.sections import _summary
-from rlnb.run.jobs import say_losses, say_where
 
 WAIT_S = 60.0
 LOST = {"iteration": "restored: 4", "replay buffer": "NOT restored: it is not saved"}

@@ -8,9 +8,9 @@ import pytest
 
 import rlnb
 from rlnb.errors import RlnbError
+from rlnb.jobs import jobs as module
+from rlnb.jobs.jobs import in_simulator
 from rlnb.records.options import CheckpointOptions
-from rlnb.run import jobs as module
-from rlnb.run.jobs import in_simulator
 from rlnb.spec import Job
 from rlnb.storage import files
 

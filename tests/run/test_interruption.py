@@ -10,10 +10,10 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.jobs import jobs
+from rlnb.jobs.detached_job import go_on, rest_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
-from rlnb.run import jobs
-from rlnb.run.detached_job import go_on, rest_of
 from rlnb.storage import files
 
 

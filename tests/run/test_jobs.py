@@ -13,11 +13,11 @@ from typing import NoReturn
 import pytest
 
 import rlnb
+from rlnb.jobs import jobs
+from rlnb.jobs.jobs import what_is_left
 from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.run import jobs
-from rlnb.run.jobs import what_is_left
 from rlnb.spec import Job, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json

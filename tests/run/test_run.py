@@ -12,9 +12,9 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.jobs.jobs import what_is_left
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
-from rlnb.run.jobs import what_is_left
 
 WAIT_S = 60.0
 

@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.simulation import simulator
 from rlnb.spec import Manifest
-from rlnb.training.train import examine
+from rlnb.training.start import examine
 
 WORKER = """
 import json, os, sys

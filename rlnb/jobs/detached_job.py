@@ -11,7 +11,9 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
+from rlnb.jobs.jobs import ResumedError, refuse_without_resuming, start_job, submit, what_is_left
 from rlnb.records import deadline
+from rlnb.records.facts import RunFacts
 from rlnb.records.incidents import (
     GIVEN_BACK,
     LAUNCH_FAILED,
@@ -23,8 +25,6 @@ from rlnb.records.incidents import (
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord, Submission
-from rlnb.run.jobs import ResumedError, refuse_without_resuming, start_job, submit, what_is_left
-from rlnb.run.run import Run
 from rlnb.spec import Command, Job, Manifest, Outcome, Result
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json, to_json
@@ -296,7 +296,7 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     """
     if files.there(job.started):
         refuse_without_resuming(record)
-    run = Run(record.path)  # its state is "queued" here, so run.resume() would refuse
+    run = RunFacts(record.path)  # its state is "queued" here, so run.resume() would refuse
     options = options_of(TrainOptions, job)
     try:
         if has_saved(record, job):

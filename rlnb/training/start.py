@@ -1,0 +1,101 @@
+"""One straight line from the arguments of ``rlnb.train`` to the folder of a run, and the checks of ``rlnb.check``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlnb.display.status import status
+from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.protocol import requests
+from rlnb.records.facts import RunFacts
+from rlnb.simulation import simulator
+from rlnb.spec import Manifest, Task
+from rlnb.training.arguments import TrainRequest
+from rlnb.training.auto_ranks import with_fastest_ranks
+from rlnb.training.create import create_run, refuse
+from rlnb.training.plan import make_plan
+from rlnb.training.repeat import Arguments, request_of, say_versions
+
+
+def request_for(task: Task | str | None, arguments: Arguments) -> TrainRequest:
+    """Return the request of a call, with the arguments of the run that it repeats, if any."""
+    return TrainRequest.of(task, arguments) if arguments.get("like") is None else request_of(task, arguments)
+
+
+def start(request: TrainRequest) -> RunFacts:
+    """Start a training and return its run at once, as :func:`rlnb.train` does.
+
+    Raises:
+        CheckError: The run would fail. It lists all problems; nothing was written.
+    """
+    plan = make_plan(request)
+    refuse(plan)
+    if plan.like is not None:
+        say_versions(plan.like, plan.manifest, plan.card)
+    if plan.measure_ranks:
+        plan = with_fastest_ranks(plan)
+    return create_run(
+        plan.root,
+        plan.manifest,
+        plan.launcher,
+        plan.options,
+        inputs=plan.inputs,
+        like=plan.like.record if plan.like else None,
+        warm=request.warm,
+    )
+
+
+def check(task: Task | str | None = None, *, deep: bool = False, **arguments: Any) -> list[Problem]:
+    """Return every problem for which :func:`rlnb.train` would refuse the arguments. No run is made.
+
+    Args:
+        task: A task, or its name, as for :func:`rlnb.train`.
+        deep: Whether to make the task's env, step it 200 times with random actions, and look for mistakes in what it
+            returns: shapes that differ from the spaces, values that are not finite, observations that never change,
+            episodes that end at once, endless loops, growing memory. This takes some seconds.
+        arguments: All other arguments of :func:`rlnb.train`.
+
+    Returns:
+        The problems; an empty list if the training can start. A deep check also returns notes, whose ``note`` is True,
+        on what is right in some tasks, such as a reward term that was always 0.
+    """
+    try:
+        request = request_for(task, arguments)
+        plan = make_plan(request)
+    except CheckError as exc:
+        return list(exc.problems)
+    except RlnbError as exc:
+        return [Problem(what=str(exc))]
+    if plan.problems or not deep or plan.card is None:
+        return list(plan.problems)
+    return examine(plan.manifest, warm=request.warm)
+
+
+# -- examine ---------------------------------------------------------------------------------------------------------
+
+
+NUM_ENVS, STEPS = 16, 200
+
+
+def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
+    """Return the mistakes of a task that show when its env is stepped with random actions.
+
+    Args:
+        manifest: Request of a training, whose task, device and interpreter are used.
+        warm: Whether the living simulator steps the env; None takes ``rlnb.options.warm``.
+    """
+    request = requests.Examine(
+        task=manifest.task,
+        num_envs=min(manifest.task.num_envs or NUM_ENVS, NUM_ENVS),
+        steps=STEPS,
+        seed=manifest.seed,
+        device=manifest.resources.device,
+    )
+    try:
+        with status(f"Stepping {manifest.task.id} {STEPS} times"):
+            examination = simulator.request(request, manifest.python, manifest.asset_root, warm=warm)
+    except RlnbError as exc:  # an error in the task's own code is what the check is for
+        return [Problem(what=str(exc))]
+    return [
+        Problem(what=finding.what, fix=finding.fix, note=finding.level == "note") for finding in examination.findings
+    ]
