@@ -71,7 +71,7 @@ def share(folder: Path, task: rlnb.Task, iterations: int) -> float:
     """Step an env that is filmed; return the share of the time that the films took."""
     import torch
 
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.cameras.films import Films
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import environment

@@ -38,7 +38,7 @@ def main() -> None:
 def measure(task: str, pairs: int, num_envs: int) -> None:
     import torch
 
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.flight.recorder import Recorder
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import environment
@@ -92,7 +92,7 @@ def size_mb(env: Any, folder: Path) -> float:
     """Return the size of the record of steps with random actions, which an alert asks for."""
     import torch
 
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.flight import recorder
     from rlnb.worker.isaac import isaaclab
 

@@ -160,7 +160,7 @@ def framing(task: rlnb.Task, arguments: argparse.Namespace) -> Framing:
     """Step a task with an added camera and a wider one at the same place; return how its robots are framed."""
     import torch
 
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.cameras.rig import Plan
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import environment

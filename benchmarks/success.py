@@ -198,7 +198,7 @@ def sources() -> dict[str, str]:
 
     ``Metrics/success_rate`` means that the code of the env, or of one of the config's terms, logs it.
     """
-    from rlnb.worker.isaac import env_config, isaaclab
+    from rlnb.worker.isaac import env, isaaclab
     from rlnb.worker.isaac.success import source_in_config
 
     isaaclab.start()
@@ -207,7 +207,7 @@ def sources() -> dict[str, str]:
         task = rlnb.task(name)
         try:
             registered = isaaclab.register(task)
-            env_cfg = env_config.resolve(task, registered)
+            env_cfg = env.resolve_config(task, registered)
             logs = any(map(_logs, (*_env_classes(name), *_term_classes(env_cfg))))
             found[name] = source_in_config(registered, env_cfg) or (LOGGED if logs else "none")
         except Exception as exc:  # a task may need packages that are not installed

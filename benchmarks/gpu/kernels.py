@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlnb.worker.assets.prebuilt import warp_cache
+from rlnb.worker.assets.packs import warp_cache
 
 SOURCES, BINARIES = (".cu", ".cpp"), (".cubin", ".ptx", ".o")
 """Suffixes of the files that Warp writes before and after it compiles a module."""
@@ -125,7 +125,7 @@ def step(task: str) -> None:
     import torch
 
     import rlnb
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import environment
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from rlnb.errors import CheckError, Problem
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 _SIZE = ("worker_cpu", "worker_memory", "worker_shared_memory", "worker_gpu")
 """Parameters of a worker's size; the name of an instance type (``worker_spec``) replaces them."""

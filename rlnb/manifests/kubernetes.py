@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rlnb.manifests.documents import Document
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Document, Request
 from rlnb.spec import Json
 
 ANNOTATIONS: Document = {"sidecar.istio.io/inject": "false"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from rlnb.manifests.documents import Document, merged, yaml
-from rlnb.manifests.request import PORT, Request
+from rlnb.manifests.job import PORT, Document, Request, merged, yaml
 from rlnb.spec import Json
 
 STORAGE = "64Gi"

@@ -8,8 +8,7 @@ from typing import Literal
 from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.launch.injected import InjectedLauncher
 from rlnb.manifests import dlc, osmo, pytorchjob, sbatch, shell, skypilot, trainjob
-from rlnb.manifests.documents import Document
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Document, Request
 from rlnb.run.run import Run
 
 Form = Literal["shell", "sbatch", "pytorchjob", "trainjob", "osmo", "skypilot", "dlc"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 _PORTS = "20000 + SLURM_JOB_ID % 20000"
 """Rendezvous port. Two jobs of different users may share a node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from rlnb.manifests.request import PORT, Request
+from rlnb.manifests.job import PORT, Request
 
 
 def render(request: Request) -> str:

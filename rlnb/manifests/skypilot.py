@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from rlnb.errors import CheckError, Problem
-from rlnb.manifests.documents import Document, merged, yaml
-from rlnb.manifests.request import PORT, Request
+from rlnb.manifests.job import PORT, Document, Request, merged, yaml
 
 
 def render(request: Request) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rlnb.errors import CheckError, Problem
-from rlnb.manifests.documents import Document, merged, yaml
+from rlnb.manifests.job import Document, Request, merged, yaml
 from rlnb.manifests.kubernetes import ANNOTATIONS, env_of, labels_of, mounts_of, resources_of, volumes_of
-from rlnb.manifests.request import Request
 from rlnb.spec import Json
 
 RUNTIME = "torch-distributed"

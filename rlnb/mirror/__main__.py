@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.mirror.far import Far, send_file
 from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
-from rlnb.mirror.holder import hold
-from rlnb.mirror.inquiry import answer
+from rlnb.mirror.server import Far, answer_inquiry, hold, send_file
 from rlnb.records.layout import RunDir
 from rlnb.settings import Root, options
 from rlnb.spec import Manifest
@@ -50,7 +48,7 @@ def serve(to: Channel, wish: Frame) -> None:
     entries = data.get("manifest")
     manifest = from_json(Manifest, entries if isinstance(entries, Mapping) else {}, ignore_unknown=True)
     if wish.kind == "check":
-        to.send(answer(root, manifest))
+        to.send(answer_inquiry(root, manifest))
     elif wish.kind == "fetch":
         send_file(to, RunDir(root.runs / manifest.run_id), wish)
         to.receive(OPEN_S)  # the other end closes once it has everything

@@ -21,10 +21,10 @@ from rlnb.contracts.launchers import RUN_VARIABLES, Launcher
 from rlnb.errors import Problem, RlnbError, RunError
 from rlnb.launch.local import LocalLauncher
 from rlnb.mirror.connection import Connection
-from rlnb.mirror.copying import copy
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.inquiry import problems_of, versions
 from rlnb.mirror.near import handle
+from rlnb.mirror.run_files import copy
+from rlnb.mirror.server import problems_of, versions
 from rlnb.mirror.simulator import FarJob
 from rlnb.records import remote
 from rlnb.records.incidents import WaitsWriter

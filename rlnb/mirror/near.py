@@ -14,9 +14,9 @@ from pathlib import Path
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.jobs.detached_job import HostedJob
-from rlnb.mirror import tree
+from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
-from rlnb.mirror.part import Part, write_at
+from rlnb.mirror.run_files import Part, write_at
 from rlnb.records import remote
 from rlnb.records.checkpoints import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
@@ -99,10 +99,10 @@ class Near:
         entries: dict[str, list[Json]] = {}
         for path in files_below(self._run.path):
             name = path.relative_to(self._run.path).as_posix()
-            if (way := tree.way_of(name, self._library)) not in (None, "list"):
+            if (way := run_files.way_of(name, self._library)) not in (None, "list"):
                 with contextlib.suppress(OSError, RlnbError):  # removed since, or a link to something else
                     status = path.stat()
-                    end = tree.digest(path, status.st_size) if way == "grow" else ""
+                    end = run_files.digest(path, status.st_size) if way == "grow" else ""
                     entries[name] = [status.st_size, status.st_mtime_ns + self._ahead_ns, end]
         return dict(entries)
 
@@ -179,7 +179,7 @@ class Near:
                 inputs = [] if record.after else self._inputs()
                 for path in (*files_below(self._run.source), *itertools.chain.from_iterable(map(files_of, inputs))):
                     self._put(channel, path, path.relative_to(self._run.path).as_posix())
-            for name in tree.FILES:
+            for name in run_files.FILES:
                 file = options.get(name)
                 if isinstance(file, str) and os.path.isabs(file):
                     options[name] = self._send_checkpoint(channel, Path(file), f"init/{job.path.name}/{name}")
@@ -212,7 +212,7 @@ class Near:
             size = os.fstat(file.fileno()).st_size
             if not size:
                 channel.send(Frame(kind="put", path=name))
-            for offset, body in tree.chunks(file, 0, size, CHUNK):
+            for offset, body in run_files.chunks(file, 0, size, CHUNK):
                 channel.send(Frame(kind="put", path=name, offset=offset, total=size, body=body))
 
     # -- what arrives
@@ -229,9 +229,11 @@ class Near:
         elif frame.kind == "clock":
             self._compare(frame.mtime_ns)
         elif frame.kind == "list":
-            sizes = {path: size for path, size in frame.data.items() if tree.is_inside(path) and isinstance(size, int)}
+            sizes = {
+                path: size for path, size in frame.data.items() if run_files.is_inside(path) and isinstance(size, int)
+            }
             remote.write(self._run, Remote(place=self._place, files=sizes, ahead_ns=self._ahead_ns))
-        elif frame.kind == "gone" and tree.PASSING.fullmatch(frame.path):
+        elif frame.kind == "gone" and run_files.PASSING.fullmatch(frame.path):
             entries.remove(self._run.path / frame.path)
         elif frame.kind == "states":
             self._follow(frame.data)
@@ -262,7 +264,7 @@ class Near:
                     self._settle(job)
 
     def _write(self, frame: Frame) -> None:
-        if tree.way_of(frame.path, self._library) != frame.kind:
+        if run_files.way_of(frame.path, self._library) != frame.kind:
             raise Closed(f"{frame.path!r} is no file of a run that is copied")
         if not self._run.path.is_dir():
             raise Closed(f"{self._run.path} was removed")
@@ -272,7 +274,7 @@ class Near:
             files.make_folder(path.parent)
             write_at(path, frame)
         else:  # a record that this machine was the first to write stays
-            Part(path, tree.most_bytes(frame.path)).write(frame, once=frame.kind == "once")
+            Part(path, run_files.most_bytes(frame.path)).write(frame, once=frame.kind == "once")
 
     def _make_job(self, path: str) -> None:
         """Make the folder of a job that has begun on the other machine, as after an interruption."""

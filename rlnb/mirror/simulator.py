@@ -14,7 +14,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import CheckError, RlnbError
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.inquiry import problems_of
+from rlnb.mirror.server import problems_of
 from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation.remote_job import RELAY, SimulatorJob, manifest_of

@@ -393,7 +393,7 @@ def tags_of(record: RunRecord) -> Tags:
 
 
 _OF_A_CELL = re.compile(r"\b(rlnb_task_\w+)_[0-9a-f]{12}\b")
-"""Name of a cell's module, as :func:`rlnb.worker.isaac.module.import_file` makes it."""
+"""Name of a cell's module, as :func:`rlnb.worker.isaac.modules.import_file` makes it."""
 
 
 def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:

@@ -164,7 +164,7 @@ import torch
 import rlnb
 from rlnb import plugins
 from rlnb.configs.agent import choice_of
-from rlnb.worker.acting import joint
+from rlnb.worker.actions import joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from rlnb.storage import files, temporary
 from rlnb.worker import openmp
-from rlnb.worker.isaac import working_folder
+from rlnb.worker.isaac import modules
 from rlnb.worker.jobs.job import work
 
 
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
     faulthandler.register(signal.SIGUSR1)  # the agent sends it to get the stacks of all threads
     if argv[0] == "asset-root":
         return _asset_root(argv[1])
-    working_folder.search()
+    modules.search_working_folder()
     temporary.use()
     openmp.manage_waits()
     if argv[0] == "serve":

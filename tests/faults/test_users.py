@@ -82,10 +82,10 @@ def test_a_package_beside_a_cell_is_imported_by_no_library(shared: Path, home: P
     planted(shared, home)
     as_user(ANN, DEFINE.format(name="Push", body="TASK = 1", book="a.ipynb"), shared)
     code = (
-        "from pathlib import Path\nfrom rlnb.worker.isaac.module import import_file\n"
+        "from pathlib import Path\nfrom rlnb.worker.isaac.modules import import_file\n"
         "import_file(Path(rlnb.task('Push').source), ())\nimport planted"
     )
-    printed = as_user(ANN, code, shared, before="import rlnb.worker.isaac.module")
+    printed = as_user(ANN, code, shared, before="import rlnb.worker.isaac.modules")
     assert "ModuleNotFoundError: No module named 'planted'" in printed
     assert not (home / "executed").exists()
 

@@ -52,7 +52,7 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/reports/report.py",
         "rlnb/interactive/debugger.py",
         "rlnb/simulation/process.py",
-        "rlnb/worker/requests/job_there.py",
+        "rlnb/worker/requests/serve.py",
         "rlnb/worker/requests/serve.py",
     ),
     "the cache of this user, or the local disk of a node": (
@@ -60,7 +60,7 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/storage/temporary.py",
         "rlnb/worker/assets/mirror.py",
         "rlnb/worker/assets/packs.py",
-        "rlnb/worker/assets/prebuilt.py",
+        "rlnb/worker/assets/packs.py",
         "rlnb/worker/assets/root.py",
         "plugins/rlnb-tasks/src/rlnb_tasks/build.py",
         "plugins/rlnb-tasks/src/rlnb_tasks/dex_cube.py",
@@ -72,9 +72,9 @@ MAY: dict[str, tuple[str, ...]] = {
     "slots of the machine, in a folder of this user whose owner it checks itself": ("rlnb/launch/slots.py",),
     "a journal that Optuna writes; it is opened by the door": ("rlnb/studies/trials.py",),
     "modules that a worker has been told to import, and that were checked before": (
-        "rlnb/worker/isaac/import_watch.py",
-        "rlnb/worker/isaac/module.py",
-        "rlnb/worker/isaac/own_files.py",
+        "rlnb/worker/isaac/sources.py",
+        "rlnb/worker/isaac/modules.py",
+        "rlnb/worker/isaac/sources.py",
     ),
     "the disk of a checkpoint that is flushed; the file has been written by a library": (
         "rlnb/worker/jobs/checkpoints.py",

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 from rlnb.spec import Manifest, Resources, Task
 
 RUN_ID = "20261126-082933-Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Dir-rsl_rl-0dda"

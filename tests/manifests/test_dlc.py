@@ -9,7 +9,7 @@ import pytest
 
 import rlnb
 from rlnb.manifests import dlc
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 Make = Callable[..., Request]
 

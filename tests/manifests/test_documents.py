@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlnb.manifests.documents import Document, merged, yaml
+from rlnb.manifests.job import Document, merged, yaml
 
 
 def test_objects_are_merged_at_any_depth_and_other_values_are_replaced() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlnb.manifests import kubernetes
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 Make = Callable[..., Request]
 

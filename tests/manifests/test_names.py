@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rlnb.manifests.names import job_name
+from rlnb.manifests.job import job_name
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """RFC 1035, which Kubeflow's PyTorchJob and TrainJob require of at most 63 characters."""

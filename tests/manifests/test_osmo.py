@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from rlnb.manifests import osmo
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 Make = Callable[..., Request]
 WORKFLOW = {"name", "pool", "labels", "timeout", "resources", "tasks", "groups"}

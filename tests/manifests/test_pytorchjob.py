@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from rlnb.manifests import pytorchjob
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 Make = Callable[..., Request]
 Check = Callable[[Any], None]

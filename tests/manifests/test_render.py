@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.manifests.job import USES
 from rlnb.manifests.render import FORMS
-from rlnb.manifests.request import USES
 
 
 def made(nodes: int = 2, **arguments: object) -> rlnb.Run:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.manifests.request import USES, Request
+from rlnb.manifests.job import USES, Request
 
 Make = Callable[..., Request]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rlnb.manifests import sbatch
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 TEXT = """#!/usr/bin/env bash
 #SBATCH --job-name=rlnb-20261126-082933-isaac-repose-cube-sh-0dda

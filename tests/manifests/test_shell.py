@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlnb.manifests import shell
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 
 def test_it_has_one_command_for_all_nodes_and_comments_with_one_per_node(request_of: Callable[..., Request]) -> None:

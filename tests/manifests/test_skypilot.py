@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 import rlnb
 from rlnb.manifests import skypilot
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request
 
 Make = Callable[..., Request]
 FIELDS = {"name", "num_nodes", "resources", "volumes", "envs", "secrets", "setup", "run", "config"}

@@ -10,8 +10,7 @@ from ruamel.yaml import YAML
 
 import rlnb
 from rlnb.manifests import trainjob
-from rlnb.manifests.documents import merged
-from rlnb.manifests.request import Request
+from rlnb.manifests.job import Request, merged
 
 Make = Callable[..., Request]
 Check = Callable[[Any], None]

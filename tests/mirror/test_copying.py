@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.mirror.copying import copy
-from rlnb.mirror.far import send_file
 from rlnb.mirror.frames import Closed, Frame
+from rlnb.mirror.run_files import copy
+from rlnb.mirror.server import send_file
 from rlnb.records.layout import RunDir
 
 WISH = Frame(kind="fetch", path="logs/model.pt")

@@ -15,10 +15,10 @@ import pytest
 import rlnb
 from rlnb.contracts.libraries import Library
 from rlnb.jobs.jobs import NewJob
-from rlnb.mirror import far as module
-from rlnb.mirror import tree
-from rlnb.mirror.far import Far, send_file
+from rlnb.mirror import run_files
+from rlnb.mirror import server as module
 from rlnb.mirror.frames import Channel, Closed, Frame
+from rlnb.mirror.server import Far, send_file
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.settings import Root
 from rlnb.spec import Job, Manifest, Result, Task
@@ -253,15 +253,15 @@ def test_an_interrupted_training_that_goes_on_is_not_over(root: Path, monkeypatc
 
 
 def test_a_job_is_over_once_everything_of_it_was_sent(tmp_path: Path, run: RunDir, monkeypatch: Any) -> None:
-    job, scan = JobDir(run.jobs_folder / "0-train"), tree.scan
+    job, scan = JobDir(run.jobs_folder / "0-train"), run_files.scan
     job.path.mkdir()
 
-    def scan_before_the_end(run: RunDir, library: Library) -> dict[str, tree.Entry]:
+    def scan_before_the_end(run: RunDir, library: Library) -> dict[str, run_files.Entry]:
         entries = scan(run, library)
         files.write_once(job.result, Result(outcome="completed"))
         return entries
 
-    monkeypatch.setattr(tree, "scan", scan_before_the_end)
+    monkeypatch.setattr(run_files, "scan", scan_before_the_end)
     assert serve(tmp_path).sent[-1].data == {"0-train": {"state": "created", "over": False, "waits": ""}}
     sent = serve(tmp_path).sent
     assert [frame.path for frame in sent if frame.kind == "once"] == ["jobs/0-train/result.json"]

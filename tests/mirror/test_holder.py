@@ -12,7 +12,7 @@ import pytest
 from far_node import interpreter, until_gone
 
 import rlnb
-from rlnb.mirror import holder
+from rlnb.mirror import server
 from rlnb.mirror.frames import Channel, Frame
 from rlnb.records.layout import JobDir
 from rlnb.settings import Root
@@ -28,7 +28,7 @@ def serve(root: Path, python: str | None, **settings: Any) -> tuple[Channel, thr
     ours = Channel(os.fdopen(from_far, "rb"), os.fdopen(to_far, "wb"))
     theirs = Channel(os.fdopen(from_kernel, "rb"), os.fdopen(to_kernel, "wb"))
     manifest = dataclasses.replace(manifest_of(rlnb.local(), python, None), launcher_settings=settings)
-    thread = threading.Thread(target=holder.hold, args=(theirs, Root(root), manifest, 600.0))
+    thread = threading.Thread(target=server.hold, args=(theirs, Root(root), manifest, 600.0))
     thread.start()
     return ours, thread
 
@@ -36,7 +36,7 @@ def serve(root: Path, python: str | None, **settings: Any) -> tuple[Channel, thr
 def test_a_silent_kernel_is_gone_and_its_job_ends(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("root", "warm_idle_s"):
         monkeypatch.setattr(rlnb.options, name, getattr(rlnb.options, name))  # the holder sets them
-    monkeypatch.setattr(holder, "SILENT_S", 4.0)
+    monkeypatch.setattr(server, "HOLDER_SILENT_S", 4.0)
     channel, thread = serve(tmp_path / "far", interpreter(tmp_path))
     started = channel.receive(WAIT_S)
     assert started is not None
@@ -59,7 +59,7 @@ def test_a_job_that_the_machine_refuses_is_answered_with_all_problems(
 
     for name in ("root", "warm_idle_s"):
         monkeypatch.setattr(rlnb.options, name, getattr(rlnb.options, name))
-    monkeypatch.setattr(holder.plugins, "make_launcher", lambda name, settings: Two(**settings))
+    monkeypatch.setattr(server.plugins, "make_launcher", lambda name, settings: Two(**settings))
     channel, thread = serve(tmp_path / "far", None)
     refused = channel.receive(WAIT_S)
     thread.join(WAIT_S)

@@ -13,7 +13,7 @@ import pytest
 
 from rlnb.contracts.libraries import Library
 from rlnb.mirror import near as module
-from rlnb.mirror import tree
+from rlnb.mirror import run_files
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.near import Near
 from rlnb.records import remote
@@ -116,7 +116,7 @@ def test_a_file_is_no_larger_than_what_has_arrived(run: RunDir) -> None:
     for frame in (
         file("whole", "media/film.mp4", b"x", offset=1 << 40, total=(1 << 40) + 1),
         file("whole", "media/film.mp4", b"x", offset=1 << 20, total=1 << 21),
-        file("whole", "media/film.mp4", b"x", total=tree.MOST_BYTES + 1),
+        file("whole", "media/film.mp4", b"x", total=run_files.MOST_BYTES + 1),
         file("whole", "media/film.mp4", b"xyz", total=2),
         file("grow", "logs/events.out.tfevents.1", b"x", offset=1 << 40),
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.part import Part
+from rlnb.mirror.run_files import Part
 
 
 def frame(offset: int, body: bytes, total: int) -> Frame:

@@ -160,8 +160,8 @@ def test_a_start_that_fails_leaves_no_connection(door: Any, tmp_path: Path, monk
 
 FAR = """
 import sys
-from rlnb.mirror import __main__, holder
-holder.SILENT_S = 4.0
+from rlnb.mirror import __main__, server
+server.HOLDER_SILENT_S = 4.0
 sys.exit(__main__.main())
 """
 

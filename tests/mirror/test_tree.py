@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.contracts.libraries import Library
 from rlnb.hooks import plugins
-from rlnb.mirror import tree
+from rlnb.mirror import run_files
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 
@@ -63,7 +63,7 @@ WAYS = {
 
 @pytest.mark.parametrize("path", WAYS)
 def test_each_file_has_its_way(path: str) -> None:
-    assert tree.way_of(path, LIBRARY) == WAYS[path]
+    assert run_files.way_of(path, LIBRARY) == WAYS[path]
 
 
 def test_only_the_files_of_a_run_are_found_with_results_last_and_links_left_out(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_only_the_files_of_a_run_are_found_with_results_last_and_links_left_out(
         path.write_bytes(b"12345")
     (tmp_path / "logs" / "secret.yaml").symlink_to("/etc/passwd")
     (tmp_path / "logs" / "events.out.tfevents.2").symlink_to(tmp_path / "none")
-    entries = tree.scan(run, LIBRARY)
+    entries = run_files.scan(run, LIBRARY)
     assert {path: entry.way for path, entry in entries.items()} == {
         "logs/events.out.tfevents.1": "grow",
         "jobs/0-train/a.json": "whole",
@@ -88,8 +88,8 @@ def test_only_the_files_of_a_run_are_found_with_results_last_and_links_left_out(
 def test_a_large_file_is_only_listed(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     with open(tmp_path / "logs" / "replay.npz", "wb") as file:
-        file.truncate(tree.MOST_BYTES + 1)
-    assert tree.scan(RunDir(tmp_path), LIBRARY)["logs/replay.npz"].way == "list"
+        file.truncate(run_files.MOST_BYTES + 1)
+    assert run_files.scan(RunDir(tmp_path), LIBRARY)["logs/replay.npz"].way == "list"
 
 
 def test_the_result_of_a_job_travels_as_long_as_it_can_be_read(tmp_path: Path) -> None:
@@ -98,28 +98,30 @@ def test_the_result_of_a_job_travels_as_long_as_it_can_be_read(tmp_path: Path) -
     for name, size in {"result.json": files.LARGEST_BYTES, "evaluation.json": files.LARGEST_BYTES + 1}.items():
         with open(job / name, "wb") as file:
             file.truncate(size)
-    entries = tree.scan(RunDir(tmp_path), LIBRARY)
+    entries = run_files.scan(RunDir(tmp_path), LIBRARY)
     ways = {path.rpartition("/")[2]: entry.way for path, entry in entries.items()}
     assert ways == {"result.json": "once", "evaluation.json": "list"}
 
 
 def test_a_digest_is_that_of_the_bytes_before_a_position(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    path.write_bytes(b"first" + b"x" * tree.DIGEST_BYTES + b"later")
-    assert tree.digest(path, 5) == hashlib.sha256(b"first").hexdigest()
-    assert tree.digest(path, 5 + tree.DIGEST_BYTES) == hashlib.sha256(b"x" * tree.DIGEST_BYTES).hexdigest()
+    path.write_bytes(b"first" + b"x" * run_files.DIGEST_BYTES + b"later")
+    assert run_files.digest(path, 5) == hashlib.sha256(b"first").hexdigest()
+    assert (
+        run_files.digest(path, 5 + run_files.DIGEST_BYTES) == hashlib.sha256(b"x" * run_files.DIGEST_BYTES).hexdigest()
+    )
 
 
 def test_the_parts_of_a_file_are_those_between_two_positions() -> None:
-    assert [*tree.chunks(io.BytesIO(b"0123456789"), 2, 9, 3)] == [(2, b"234"), (5, b"567"), (8, b"8")]
-    assert [*tree.chunks(io.BytesIO(b"01"), 0, 9, 3)] == [(0, b"01")], "a file that has become shorter"
+    assert [*run_files.chunks(io.BytesIO(b"0123456789"), 2, 9, 3)] == [(2, b"234"), (5, b"567"), (8, b"8")]
+    assert [*run_files.chunks(io.BytesIO(b"01"), 0, 9, 3)] == [(0, b"01")], "a file that has become shorter"
 
 
 @pytest.mark.parametrize("name", sorted(plugins.libraries()))
 def test_the_checkpoints_of_every_library_are_listed(name: str) -> None:
     library = plugins.library(name)
     glob = library.checkpoint_glob.removeprefix("**/")
-    assert tree.way_of("logs/" + glob.replace("*", "model_7"), library) == "list"
+    assert run_files.way_of("logs/" + glob.replace("*", "model_7"), library) == "list"
 
 
 SEVERAL_FILES = rlnb.Library(
@@ -144,4 +146,4 @@ SEVERAL_FILES = rlnb.Library(
     ],
 )
 def test_the_files_of_a_checkpoint_are_listed(path: str, way: str | None) -> None:
-    assert tree.way_of(path, SEVERAL_FILES) == way
+    assert run_files.way_of(path, SEVERAL_FILES) == way

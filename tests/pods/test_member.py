@@ -9,8 +9,8 @@ import pytest
 
 import rlnb
 from rlnb.node.peers import Member
-from rlnb.pods import member as module
-from rlnb.pods.member import check_master, member_of, node_of
+from rlnb.pods import pod as module
+from rlnb.pods.pod import check_master, member_of, node_of
 
 RUN = Path("/runs/r1")
 DLC = {"MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": "1", "NPROC_PER_NODE": "8"}

@@ -21,7 +21,7 @@ import pytest
 import rlnb
 from rlnb.node.peers import Member
 from rlnb.node.supervisor import Agent
-from rlnb.pods import member
+from rlnb.pods import pod
 from rlnb.pods.pod import Pod, newest_training, start
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Manifest, Result, Task
@@ -75,8 +75,8 @@ class Pods:
         return pod.returncode, error
 
     def kill(self) -> None:
-        for pod in self._pods:
-            kill(pod)
+        for process in self._pods:
+            kill(process)
 
 
 def kill(pod: subprocess.Popen[str]) -> None:
@@ -336,7 +336,7 @@ def test_a_signal_between_two_trainings_ends_the_pod(root: Path, handlers: None)
 
 
 def test_a_pod_that_does_not_find_the_first_one_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member, "RESOLVE_S", 0.0)
+    monkeypatch.setattr(pod, "RESOLVE_S", 0.0)
     run = made(2)
     env = {"MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "29500", "WORLD_SIZE": "2", "RANK": "1"}
     assert start(run.path, env) == 1

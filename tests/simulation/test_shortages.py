@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.isaac.shortages with Isaac Lab."""
+"""Tests of rlnb.worker.isaac.solver with Isaac Lab."""
 
 from __future__ import annotations
 

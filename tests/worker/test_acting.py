@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlnb.worker.acting import actions, joint
+from rlnb.worker.actions import actions, joint
 
 NUM_ENVS = 64
 

@@ -80,7 +80,7 @@ from rlnb.records.options import TrainOptions
 from rlnb.storage.serial import to_json
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context
-from rlnb.worker.jobs.exchange import exchange
+from rlnb.worker.jobs.train import exchange
 from rlnb_actor_learner.backend import ActorLearner
 from rlnb_actor_learner.plugin import config
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import rlnb
-from rlnb.worker.exits import as_error
+from rlnb.worker.jobs.job import exit_as_error
 
 
 def test_the_sentence_of_argparse_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_the_sentence_of_argparse_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     parser.add_argument("--task")
     with pytest.raises(SystemExit) as caught:
         parser.parse_args()
-    error = as_error(caught.value)
+    error = exit_as_error(caught.value)
     assert isinstance(error, rlnb.RlnbError)
     assert "argparse says: unrecognized arguments: serve --pipe" in str(error)
     assert f"{__file__}, line 19, parses the command line" in str(error)
@@ -26,4 +26,4 @@ def test_the_sentence_of_argparse_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_other_exits_and_errors_stay_as_they_are() -> None:
     for exc in (SystemExit(2), ValueError("x")):
-        assert as_error(exc) is exc
+        assert exit_as_error(exc) is exc

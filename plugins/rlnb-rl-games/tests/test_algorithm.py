@@ -149,7 +149,7 @@ class Trainings:
         return SimpleNamespace(**values, resumed=self._report(paths))
 
     def _report(self, paths: dict[str, Path]) -> Callable[[Callable[[str], object]], None]:
-        from rlnb.worker.jobs.resumed import restored
+        from rlnb.worker.jobs.resume import restored
 
         def report(save: Callable[[str], object]) -> None:
             self.restored = restored(paths["checkpoint"], save) if "checkpoint" in paths else {}

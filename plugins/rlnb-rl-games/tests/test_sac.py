@@ -120,7 +120,7 @@ class Trainings:
 
     def _report(self, checkpoint: Path | None) -> Callable[[Callable[[str], object]], None]:
         """Return ``ctx.resumed`` as rlnb has it, which keeps the report."""
-        from rlnb.worker.jobs.resumed import restored
+        from rlnb.worker.jobs.resume import restored
 
         def resumed(save: Callable[[str], object]) -> None:
             if checkpoint is not None:

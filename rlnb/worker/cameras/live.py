@@ -11,7 +11,7 @@ from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.camera_files import Frame, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
-from rlnb.worker.cameras import gpu, rtx
+from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.rig import ADDED, missed_is_inf
 from rlnb.worker.cameras.spectator import Spectator
 from rlnb.worker.isaac import isaaclab
@@ -66,7 +66,7 @@ class View:
             if request is None:
                 self._wanted = self._take = None
                 return LOOK_S
-            gpu.finish(self._env.device)  # the step's own work is not a cost of the frame
+            rig.finish_gpu(self._env.device)  # the step's own work is not a cost of the frame
             start_s = time.monotonic()
             if request is not self._wanted and not self._aimed(request):
                 self._wanted, self._take, self._number, self._cost_s = request, None, 0, 0.0
@@ -169,7 +169,7 @@ class Taker:
         """Return the current pictures, by camera and data type."""
         if self._spectator is not None:
             return {f"{ADDED}/rgb": self._spectator.picture()}
-        rtx.render(self._env, rtx.unread(self._sensors.values()), rtx.SETTLING_FRAMES)
+        rig.render_rtx(self._env, rig.unread_pictures(self._sensors.values()), rig.SETTLING_FRAMES)
         return {
             f"{name}/{data_type}": missed_is_inf(
                 sensor.data.output[data_type].torch[self._rows].cpu().numpy().copy(), data_type, sensor.cfg

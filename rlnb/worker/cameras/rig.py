@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,8 @@ from rlnb.configs.cameras import FREE, Aim
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
-from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
-from rlnb.worker.cameras.in_view import shows_bodies, stands_still
+from rlnb.worker.isaac import release
 from rlnb.worker.isaac.renderer import own_cameras, renderer_for
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Plan:
             self._trail = Trail(env, self._size, self._aim)
             self._move_added(env, self._trail)
         self._move_copies(env)
-        rtx.render(env, self._sensors(env), rtx.SETTLING_FRAMES)
+        render_rtx(env, self._sensors(env), SETTLING_FRAMES)
 
     def follow(self, env: Any, frames: int = 1) -> None:
         """Bring the cameras up to date. Call it before reading pictures.
@@ -136,7 +137,7 @@ class Plan:
         if self._trail is not None and self._trail.follow():
             self._move_added(env, self._trail)
         self._move_copies(env)
-        rtx.render(env, rtx.unread(self._sensors(env)), frames)
+        render_rtx(env, unread_pictures(self._sensors(env)), frames)
 
     @property
     def place(self) -> Aim | None:
@@ -146,7 +147,7 @@ class Plan:
     def noisy(self, env: Any) -> tuple[str, ...]:
         """Return the names of the cameras with an RTX renderer, whose pictures of one scene are never the same."""
         sensors = {**self._own(env), **self._twins(env)}
-        return tuple(name for name in self.cameras if name in sensors and rtx.is_rtx(sensors[name].cfg))
+        return tuple(name for name in self.cameras if name in sensors and is_rtx(sensors[name].cfg))
 
     def unseen(self, env: Any) -> dict[str, list[int]]:
         """Return the envs in whose picture there is no body, by the name of a camera that stands still."""
@@ -315,3 +316,116 @@ def _text(label: Any) -> str:
     if isinstance(label, Mapping):
         return ", ".join(str(value) for value in label.values())
     return label if isinstance(label, str) else json.dumps(label)
+
+
+# -- rtx -------------------------------------------------------------------------------------------------------------
+# Isaac Sim renders all cameras together, and only once for each physics step and call of ``sim.render()``. A camera
+# that is moved after that keeps its picture. Both renderers build a picture up over several frames: the first one of a
+# new camera may be empty, and the first ones after a jump are noisy or still show what was there before.
+
+
+RENDERER_TYPES = ("isaac_rtx", "ovrtx")
+SETTLING_FRAMES = 8
+"""Frames until a picture shows the current state alone. Isaac Lab's own tasks render 1 to 3 of them after a reset."""
+
+
+def is_rtx(camera_cfg: Any) -> bool:
+    """Return whether an RTX renderer takes the pictures of a camera with this config."""
+    return release.required(camera_cfg.renderer_cfg, "renderer_type", "a camera") in RENDERER_TYPES
+
+
+def render_rtx(env: Any, sensors: Iterable[Any], frames: int) -> None:
+    """Render the current state with those cameras that have an RTX renderer. Others render when they are read.
+
+    A camera with an ``update_period`` keeps its picture until the period is over, as in a training run.
+
+    Args:
+        env: The task's env.
+        sensors: Isaac Lab's sensors, whose poses are set.
+        frames: Number of frames to render. The last one is the picture.
+    """
+    cameras = [sensor for sensor in sensors if is_rtx(sensor.cfg)]
+    for _ in range(frames if cameras else 0):
+        env.sim.render()
+        for camera in cameras:
+            camera.update(0.0, force_recompute=True)
+
+
+def unread_pictures(sensors: Iterable[Any]) -> list[Any]:
+    """Return those cameras with an RTX renderer whose current picture is not part of the task's observations.
+
+    Only these may be rendered again: observations may be views of a camera's data, which then change.
+    """
+    return [sensor for sensor in sensors if is_rtx(sensor.cfg) and _renders_when_read(sensor)]
+
+
+def _renders_when_read(sensor: Any) -> bool:
+    """Read a camera; return whether the read rendered a new picture."""
+    import torch
+
+    before = sensor.frame.torch.clone()
+    _ = sensor.data
+    return not torch.equal(before, sensor.frame.torch)
+
+
+# -- in view ---------------------------------------------------------------------------------------------------------
+
+
+_ON_A_LINK = re.compile(r"/env_[^/]+/[^/]+/.+")
+"""Prim path of a camera below another prim of its env, with which it may move. Its newest pose may be unknown."""
+
+
+def stands_still(prim_path: str) -> bool:
+    """Return whether a camera belongs to no body that could move it, from its prim path."""
+    return _ON_A_LINK.search(prim_path.replace("[^/]+", "*")) is None
+
+
+def shows_bodies(env: Any, sensor: Any) -> torch.Tensor | None:
+    """Return whether the origin of any body is within a camera's picture. Shape (num_envs,), bool.
+
+    A body may still be hidden by another one. The projection is that of a pinhole camera, with the optical axis along
+    z, x to the right and y down (the convention of ROS, which Isaac Lab names so).
+
+    Args:
+        env: The task's own env.
+        sensor: Isaac Lab's camera.
+
+    Returns:
+        None if the env has no bodies, or has objects of other kinds, whose positions are not looked at.
+    """
+    import torch
+    from isaaclab.utils.math import quat_apply_inverse
+
+    others = ("rigid_object_collections", "deformable_objects", "cable_objects")
+    if any(getattr(env.scene, name, None) for name in others):
+        return None
+    assets = itertools.chain(env.scene.articulations.values(), env.scene.rigid_objects.values())
+    positions = [asset.data.body_pos_w.torch for asset in assets]
+    if not positions:
+        return None
+    bodies = torch.cat(positions, dim=1)
+    data = sensor.data
+    count = bodies.shape[1]
+    towards = bodies - data.pos_w.torch[:, None]
+    rotation = data.quat_w_ros.torch[:, None].expand(-1, count, -1)
+    x, y, z = quat_apply_inverse(rotation.reshape(-1, 4), towards.reshape(-1, 3)).reshape(-1, count, 3).unbind(-1)
+    matrix = data.intrinsic_matrices.torch[:, None]
+    height, width = data.image_shape
+    column, row = matrix[..., 0, 0] * x / z + matrix[..., 0, 2], matrix[..., 1, 1] * y / z + matrix[..., 1, 2]
+    inside = (z > 0) & (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    return inside.any(dim=1)
+
+
+# -- gpu -------------------------------------------------------------------------------------------------------------
+
+
+def finish_gpu(device: Any) -> None:
+    """Wait until the work that is queued on a GPU is done, so that a measured time covers all of its own work.
+
+    Args:
+        device: ``"cpu"``, which has no queue, or ``"cuda:N"``.
+    """
+    import torch
+
+    if str(device).startswith("cuda"):
+        torch.cuda.synchronize(device)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFiniteError
 from rlnb.records import weights
 from rlnb.records.find import run_of
-from rlnb.worker.flight.parts import WIDEST, Kind, Part, States, leaves, outcome_parts, place_of, terms
+from rlnb.worker.flight.snapshot import WIDEST, Kind, Part, States, leaves, outcome_parts, place_of, terms
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:

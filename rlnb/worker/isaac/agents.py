@@ -15,7 +15,7 @@ from rlnb.errors import unknown
 from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.worker.isaac.isaaclab import Registered, selectors
-from rlnb.worker.isaac.space_specs import UNKNOWN, TaskSpaces
+from rlnb.worker.isaac.spaces import UNKNOWN_SPACES, TaskSpaces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class AgentOrigin:
 
 
 def origin_of(
-    registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN
+    registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN_SPACES
 ) -> AgentOrigin | None:
     """Return the place that a library's agent config for a task comes from; None if there is no config.
 
@@ -61,14 +61,14 @@ def origin_of(
             if candidate in registered.agents:
                 return AgentOrigin(kind="module", name=candidate)
     if name in (None, GENERIC) and library.default_agent:
-        fits = library.fitted_agent and spaces != UNKNOWN
+        fits = library.fitted_agent and spaces != UNKNOWN_SPACES
         fitted = functools.partial(plugins.fitted_agent, library, spaces) if fits else None
         return AgentOrigin(kind="generic", name=library.default_agent, fitted=fitted)
     return None
 
 
 def resolve(
-    task: Task, registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN
+    task: Task, registered: Registered, library: Library, name: str | None = None, spaces: TaskSpaces = UNKNOWN_SPACES
 ) -> Any:
     """Return a library's agent config for a task, with presets resolved; None if the library has none for it.
 

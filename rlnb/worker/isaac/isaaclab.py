@@ -30,11 +30,11 @@ from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.tasks.task import OWN_TASKS
 from rlnb.version import PACKAGES
-from rlnb.worker.assets import prebuilt
+from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import kit, ovphysx, registrations, release, working_folder
-from rlnb.worker.isaac.module import import_file
-from rlnb.worker.isaac.shortages import unprinted
+from rlnb.worker.isaac import kit, modules, ovphysx, release
+from rlnb.worker.isaac.modules import import_file
+from rlnb.worker.isaac.solver import unprinted
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +65,7 @@ def start(asset_root: str | None = None) -> AssetRoot:
         RlnbError: Isaac Lab is missing, or has another major version.
     """
     release.check()
-    prebuilt.adopt()
+    packs.adopt_prebuilt()
     wait_for_root = assets.search(asset_root, CLOUD)  # a subprocess searches during the imports
     import torch  # noqa: F401
     import warp
@@ -120,11 +120,11 @@ def import_tasks(name: str) -> None:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as exc:
-        if not registrations.is_part(exc.name, name):
+        if not modules.is_part(exc.name, name):
             raise  # a module that it imports is missing
         raise RlnbError(
             f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}."
-            f"{working_folder.why_not(name)} {registrations.INSTALL}"
+            f"{modules.why_not(name)} {modules.INSTALL}"
         ) from exc
     _brought.setdefault(name, sorted({*task_ids()} - before))
 
@@ -194,13 +194,13 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
-        registrations.load(task.id)  # raises an error that names the missing part
+        modules.load_reference(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id, task.imports)
-    registrations.check(gym_id)
+    modules.check_registration(gym_id)
     entry = plugins.tasks().get(gym_id)
     reference = task.success or (entry.success if entry else None) or ""
-    success = registrations.load(reference) if reference else None
+    success = modules.load_reference(reference) if reference else None
     return Registered(gym_id=gym_id, success=success, success_source=reference, agents={})
 
 
@@ -226,7 +226,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
 
         entry = (
             getattr(module, "ENV", None)
-            or registrations.env_of(task.id, cfg)
+            or modules.env_of(task.id, cfg)
             or _only_class(module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV")
         )
     agents = dict(getattr(module, "AGENTS", {}))
@@ -235,7 +235,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
         # A run changes its config, and a process has several runs.
         make = cfg if inspect.isclass(cfg) else lambda: copy.deepcopy(cfg)
         gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": make})
-    success = registrations.load(task.success) if task.success else getattr(module, "success", None)
+    success = modules.load_reference(task.success) if task.success else getattr(module, "success", None)
     source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
     return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
 

@@ -18,7 +18,7 @@ HOT = ("commands", "events", "terminations", "rewards")
 _AT_START = ("startup", "prestartup")
 """Modes of events that act only while the env is made."""
 OWN = "rlnb_task_"
-"""Prefix of the names of task cells' modules; see :func:`rlnb.worker.isaac.module.import_file`."""
+"""Prefix of the names of task cells' modules; see :func:`rlnb.worker.isaac.modules.import_file`."""
 
 
 def fingerprints(env_cfg: Any) -> dict[str, str]:

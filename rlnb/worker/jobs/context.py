@@ -5,27 +5,29 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlnb.contracts.libraries import Policy
+from rlnb.contracts.libraries import Library, Policy
 from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.hooks import plugins
-from rlnb.hooks.registry import observe
+from rlnb.hooks.registry import observe, versions_of
 from rlnb.machine import cores, threads
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
+from rlnb.records.record import RunRecord
+from rlnb.records.trust import edited_copies
 from rlnb.spec import Json, Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.worker.jobs.origin import Origin
 from rlnb.worker.jobs.ranks import has_group
-from rlnb.worker.jobs.resumed import LOST, RESTORED, restored
+from rlnb.worker.jobs.resume import LOST, RESTORED, restored
 
 logger = logging.getLogger(__name__)
 LOOK_S = 0.2
@@ -405,3 +407,107 @@ def _refuse_empty_iterations(horizon: int, frames_per_step: float, num_envs: int
             f"ctx.started does not get num_envs, and {library} has no envs that rlnb could count. Pass "
             "num_envs: the number of episodes, answers or other sequences that an iteration collects."
         )
+
+
+# -- origin ----------------------------------------------------------------------------------------------------------
+
+
+class Origin:
+    """What a training starts from, and whether its backend has asked for it.
+
+    Args:
+        run: Folder of the run.
+        library: The library of the run.
+        options: Options of the training.
+    """
+
+    def __init__(self, run: Path, library: Library, options: TrainOptions) -> None:
+        self.checkpoint = run / options.checkpoint if options.checkpoint else None
+        self.init_from = Path(options.init_from) if options.init_from else None
+        self._library, self._read = library, set[Path]()
+
+    def read(self, path: Path | None) -> Path | None:
+        """Return a path of this object, and note that the backend knows it."""
+        if path is not None:
+            self._read.add(path)
+        return path
+
+    def check(self, first_iteration: int) -> None:
+        """Refuse a training that has ignored its checkpoint: it would start anew without a word.
+
+        Args:
+            first_iteration: Iteration at which the training starts, as its library says.
+
+        Raises:
+            RlnbError: The backend has not asked for the checkpoint or the first weights, or starts a resumed training
+                at iteration 0. The message names the plugin.
+        """
+        if self.checkpoint is not None:
+            name = self.checkpoint.name
+            if self.checkpoint not in self._read:
+                fix = "load ctx.checkpoint in train(), or set Library.resumes=False"
+                raise self.error("does not read ctx.checkpoint", f"start from zero instead of {name}", fix)
+            if first_iteration == 0 and not self._holds_nothing(name):
+                what = "reports first_iteration=0 for a resumed training"
+                fix = "pass the iteration after that of ctx.checkpoint to ctx.started()"
+                raise self.error(what, f"start from zero, or overwrite the curve before {name}", fix)
+        elif self.init_from is not None and self.init_from not in self._read:
+            fix = "load the weights of ctx.init_from in train()"
+            raise self.error("does not read ctx.init_from", f"start from fresh weights, not from {self.init_from}", fix)
+
+    def _holds_nothing(self, name: str) -> bool:
+        """Return whether a checkpoint was written before the first iteration, by its name."""
+        match = re.search(self._library.checkpoint_pattern, name)
+        return self._library.checkpoint_counts_finished and match is not None and int(match.group(1)) == 0
+
+    def error(self, what: str, effect: str, fix: str) -> RlnbError:
+        """Return an error of the library's backend, which names its plugin.
+
+        Args:
+            what: The fault, as a clause without its subject.
+            effect: What the training would do, as a clause without its subject.
+            fix: What to change in the code of the backend.
+        """
+        plugin = plugins.owner_of(self._library)
+        return RlnbError(
+            f"The library {self._library.name!r} of the {plugin} {what}. The training would {effect}. "
+            f"{plugin.usual_fix} In the code of its backend, {fix}."
+        )
+
+
+# -- env plugins -----------------------------------------------------------------------------------------------------
+
+
+HOOK = "rlnb_configure_env"
+"""The hook by which a plugin changes the env config."""
+
+
+def plugin_differences(job: OpenJob) -> tuple[str, ...]:
+    """Return a sentence for each plugin, and each edited file, by which the env may differ from that of the training.
+
+    Args:
+        job: Evaluation or export of a run.
+    """
+    record = RunRecord(job.run.path, job.manifest)
+    texts = (*edited_copies(record), *_of_plugins(record))
+    for text in texts:
+        logger.warning("%s", text)
+    return texts
+
+
+def _of_plugins(record: RunRecord) -> Iterator[str]:
+    started = record.last_started
+    if started is None or started.plugins is None:  # an older rlnb trained, and recorded no plugins
+        return
+    trained, here = started.plugins, versions_of(HOOK)
+    for name in sorted({*trained, *here}):
+        if name not in here:
+            plugin = f"The plugin {name!r} {trained[name]}".rstrip()
+            state = "It is not installed here, or does not work, so the env may differ."
+            yield f"{plugin} could change the env of the training. {state}"
+        elif name not in trained:
+            plugin = f"The plugin {name!r} {here[name]}".rstrip()
+            yield f"{plugin} may change the env here, and was not part of the training."
+        elif trained[name] != here[name]:
+            versions = f"{trained[name] or 'unknown'} in the training, and {here[name] or 'unknown'} here"
+            yield f"The plugin {name!r}, which may change the env, had version {versions}."

@@ -19,7 +19,7 @@ from rlnb.worker.isaac import task_log
 from rlnb.worker.isaac.env import configured, environment
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
-from rlnb.worker.jobs.resumed import spread_episodes
+from rlnb.worker.jobs.resume import spread_episodes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,12 +125,12 @@ class Envs:
 
     def _note(self, env_cfg: Any, num_envs: int) -> None:
         """Note in the context what the record of the training says about its env."""
-        from rlnb.worker.isaac import isaaclab, own_files
+        from rlnb.worker.isaac import isaaclab, sources
 
         root, ctx = isaaclab.start(self._job.manifest.asset_root), self._ctx
         ctx.asset_root = f"{root.path} ({root.reason})"
         ctx.assets = assets.hashes(root, env_cfg)
-        ctx.sources = own_files.hashes(env_cfg, self._job.manifest.task.imports)
+        ctx.sources = sources.hashes(env_cfg, self._job.manifest.task.imports)
         ctx.num_envs_here = num_envs
 
     def _watch(self, env: Any) -> None:
@@ -138,8 +138,8 @@ class Envs:
         from rlnb.worker.cameras.live import View
         from rlnb.worker.flight.recorder import recording
         from rlnb.worker.isaac import isaaclab
-        from rlnb.worker.isaac.recent import RecentSuccess
-        from rlnb.worker.isaac.shortages import Shortages
+        from rlnb.worker.isaac.solver import Shortages
+        from rlnb.worker.isaac.success import RecentSuccess
 
         job, ctx = self._job, self._ctx
         ctx.device = env.unwrapped.device

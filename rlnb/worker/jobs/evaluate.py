@@ -18,18 +18,16 @@ from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.version import ISAACLAB_REQUIREMENT
-from rlnb.worker.acting import joint
-from rlnb.worker.cameras.film import Film
+from rlnb.worker.actions import joint
+from rlnb.worker.cameras.films import Film
 from rlnb.worker.flight.guard import Guard, refuse_not_finite
 from rlnb.worker.isaac import isaaclab, release
-from rlnb.worker.isaac.env import environment
-from rlnb.worker.isaac.env_config import play_notes
-from rlnb.worker.isaac.shortages import Shortages
+from rlnb.worker.isaac.env import environment, play_notes
+from rlnb.worker.isaac.solver import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs import no_simulator
 from rlnb.worker.jobs.checkpoints import write_whole
-from rlnb.worker.jobs.context import OpenJob, open_job
-from rlnb.worker.jobs.env_plugins import differences
+from rlnb.worker.jobs.context import OpenJob, open_job, plugin_differences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +42,7 @@ def evaluate(job_dir: Path) -> None:
     if library.simulator:
         isaaclab.start(job.manifest.asset_root)  # first, since a backend may import isaaclab, which reads the root
         backend: Backend = plugins.new_backend(library)
-        notes = (*differences(job), *play_notes(job.manifest.task, job.module, options.mode))
+        notes = (*plugin_differences(job), *play_notes(job.manifest.task, job.module, options.mode))
         record = dataclasses.replace(_roll_out(job, options, backend), warnings=notes)
     else:
         record = no_simulator.evaluate(job.manifest, library, options, job.run.path)

@@ -7,10 +7,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import psutil
 
 from rlnb.errors import RlnbError
-from rlnb.worker.jobs import network
 
 WITHIN_S = float(os.environ.get("RLNB_MEET_S", "300"))
 """Time limit in seconds for all ranks to start, and again for their sum.
@@ -38,7 +39,7 @@ def join(device: str, within_s: float = WITHIN_S, *, role: str = "") -> None:
     hosts = [entry.host for entry in entries]
     # The first limit is for the handshake only. From now on torch's own limits apply, for example while rank 0 saves.
     store.set_timeout(dist.default_pg_timeout)
-    backend: network.Backend = "gloo" if any(entry.kind == "cpu" for entry in entries) else "nccl"
+    backend: Backend = "gloo" if any(entry.kind == "cpu" for entry in entries) else "nccl"
 
     def connect() -> None:
         import torch
@@ -57,8 +58,8 @@ def join(device: str, within_s: float = WITHIN_S, *, role: str = "") -> None:
     if reason:
         raise RlnbError(
             f"All {world_size} ranks have started, but rank {rank} could not communicate with the others over "
-            f"{backend}: {reason}. It is on {socket.gethostname()} and uses {network.interface(backend)}; the ranks "
-            f"are on {', '.join(sorted(set(hosts)))}. {network.fix(backend)}"
+            f"{backend}: {reason}. It is on {socket.gethostname()} and uses {network_interface(backend)}; "
+            f"the ranks are on {', '.join(sorted(set(hosts)))}. {network_fix(backend)}"
         )
 
 
@@ -172,3 +173,47 @@ def _neighbours(absent: list[int], world_size: int) -> set[int]:
     per_node = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
     nodes = {rank // per_node for rank in absent}
     return {rank for rank in range(world_size) if rank // per_node in nodes}
+
+
+# -- network ---------------------------------------------------------------------------------------------------------
+
+
+Backend = Literal["gloo", "nccl"]
+"""Backend of torch's process group."""
+NETWORK_VARIABLES: dict[Backend, str] = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}
+"""Variable that selects the interface of a backend."""
+_GPUS = (
+    " NCCL_DEBUG=INFO logs what NCCL chooses. NCCL_P2P_DISABLE=1 helps if the GPUs of a host cannot copy to each "
+    "other, for example behind an IOMMU, and NCCL_IB_DISABLE=1 if InfiniBand does not work."
+)
+
+
+def network_interface(backend: Backend) -> str:
+    """Return the interface of this host that a backend uses, or those among which it chooses, as part of a sentence.
+
+    Gloo uses the interface that has the address of the host's name. NCCL takes any that is up.
+    """
+    if name := os.environ.get(NETWORK_VARIABLES[backend]):
+        return f"interface {name}, from {NETWORK_VARIABLES[backend]}"
+    if backend == "nccl":
+        names = [name for name, state in psutil.net_if_stats().items() if state.isup and name != "lo"]
+        return f"an interface that NCCL chose from {', '.join(names) or 'lo'}"
+    try:
+        addresses = {entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return "no interface, because the name of this host has no address"
+    names = [
+        name
+        for name, entries in psutil.net_if_addrs().items()
+        if addresses & {entry.address.partition("%")[0] for entry in entries}
+    ]
+    return f"interface {' or '.join(names) or 'unknown'}, which has the address of the host's name"
+
+
+def network_fix(backend: Backend) -> str:
+    """Return what to change if the ranks cannot communicate."""
+    return (
+        f'Use {NETWORK_VARIABLES[backend]}=eth0, or interface="eth0" of the launcher, to select the interface that '
+        "connects the hosts (`ip addr` lists them), and allow connections between the hosts on all ports."
+        f"{_GPUS if backend == 'nccl' else ''}"
+    )

@@ -9,9 +9,10 @@ import traceback
 import types
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
-from rlnb.errors import FreshProcessError, TrainingStopped
+from rlnb.errors import FreshProcessError, RlnbError, TrainingStopped
 from rlnb.storage import files
 
 if TYPE_CHECKING:
@@ -55,10 +56,9 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     Raises:
         FreshProcessError: The job needs a process that was started for it, which this one was not.
     """
-    from rlnb.worker.exits import as_error
-    from rlnb.worker.isaac import import_watch, release
+    from rlnb.worker.isaac import release, sources
 
-    import_watch.watch()
+    sources.watch()
     files.restrict_umask(job_dir)
     try:
         do(kind, job_dir)
@@ -69,7 +69,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
             raise
         release.annotate(exc)
         traceback.print_exc()
-        _report(kind, job_dir, as_error(exc))
+        _report(kind, job_dir, exit_as_error(exc))
         return 1
     return 0
 
@@ -119,11 +119,11 @@ def _write(job_dir: Path, kind: str, result: Result) -> None:
     """Write the result of a job, unless it exists because, for example, a hook raised after the run completed."""
     from rlnb.records.layout import JobDir
     from rlnb.storage import files
-    from rlnb.worker.jobs.ending import end
+    from rlnb.worker.jobs.train import end_training
 
     job = JobDir(job_dir)
     if kind == "train" and os.environ.get("RANK", "0") == "0":
-        end(job, result)
+        end_training(job, result)
     else:
         files.write_once(job.result, result, job.reserve)
 
@@ -133,3 +133,28 @@ def _is_echo(exc: BaseException) -> bool:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return False
     return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))
+
+
+# -- exits -----------------------------------------------------------------------------------------------------------
+
+
+def exit_as_error(exc: BaseException) -> BaseException:
+    """Return an error with the sentence of argparse if a parser has ended this process, else the exception itself.
+
+    argparse prints what it refuses and exits with status 2, which alone says nothing.
+    """
+    calls = [*traceback.walk_tb(exc.__traceback__)] if isinstance(exc, SystemExit) else []
+    refusals = [frame for frame, _ in calls if frame.f_code.co_name == "error" and _is_of_argparse(frame)]
+    if not refusals:
+        return exc
+    caller, line = next((frame, line) for frame, line in reversed(calls) if not _is_of_argparse(frame))
+    error = RlnbError(
+        f"{caller.f_code.co_filename}, line {line}, parses the command line of the worker, which is rlnb's own. "
+        f"argparse says: {refusals[0].f_locals.get('message')}. "
+        'Move this line below `if __name__ == "__main__":`.'
+    )
+    return error.with_traceback(exc.__traceback__)
+
+
+def _is_of_argparse(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "argparse"

@@ -5,32 +5,30 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlnb.configs import tree
 from rlnb.configs.agent import horizon_of
 from rlnb.contracts.libraries import Backend, Evaluating, Library, Role
-from rlnb.errors import CheckError
+from rlnb.errors import CheckError, RlnbError
 from rlnb.hooks import plugins
-from rlnb.hooks.registry import versions_of
+from rlnb.hooks.registry import observe, versions_of
 from rlnb.records.checkpoints import companions_of, newest_of
+from rlnb.records.find import open_record
+from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
 from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
+from rlnb.storage.serial import from_json, to_json
 from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
-from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
-from rlnb.worker.jobs.context import Context, OpenJob, open_job
-from rlnb.worker.jobs.ending import end
-from rlnb.worker.jobs.env_plugins import HOOK
+from rlnb.worker.jobs.checkpoints import remove_parts, retention, saves_recorded, vet_companions
+from rlnb.worker.jobs.context import HOOK, Context, OpenJob, open_job
 from rlnb.worker.jobs.envs import Envs
-from rlnb.worker.jobs.exchange import exchange
-from rlnb.worker.jobs.retention import retention
-from rlnb.worker.jobs.tensors import vet_companions
 
 
 def train(job_dir: Path) -> None:
@@ -60,7 +58,7 @@ def train(job_dir: Path) -> None:
 def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
     from rlnb.worker.isaac import isaaclab
-    from rlnb.worker.isaac.space_specs import of_env
+    from rlnb.worker.isaac.spaces import spaces_of_env
 
     ctx.versions = {**isaaclab.versions(), **no_simulator.versions_of(library)}
     ctx.plugins = versions_of(HOOK)
@@ -78,7 +76,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             envs.configure()
         agent_cfg = exchange(ctx, envs.agent_cfg)
         values = tree.snapshot(agent_cfg)
-        if env is not None and (misfits := plugins.space_problems(library, values, *of_env(env))):
+        if env is not None and (misfits := plugins.space_problems(library, values, *spaces_of_env(env))):
             raise CheckError("training", misfits)
         ctx.count_frames(horizon_of(values, library))
         backend: Backend = plugins.new_backend(library)
@@ -139,4 +137,93 @@ def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     checkpoint = newest_of(job.run, library)
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
-    end(job.folder, result)
+    end_training(job.folder, result)
+
+
+# -- exchange --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankFacts:
+    """What one rank tells the others."""
+
+    roles: tuple[str, ...]
+    """Role of each rank, as this rank knows them."""
+    device: str
+    """Its device."""
+    num_envs: int = 0
+    """Number of its envs."""
+    agent: Json = None
+    """Agent config of the task; None from a rank without an env."""
+    asset_root: str = ""
+    """Folder or URL of robot assets, and the rule that chose it."""
+    assets: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the asset files in use, by path."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the modules of the user's own packages that define the task, by name."""
+
+
+def exchange(ctx: Context, agent_cfg: Any) -> Any:
+    """Complete the context of a rank by what other ranks know, and return the agent config.
+
+    A rank without an env gets the agent config as nested dicts, since the config's own class may need Isaac Lab.
+
+    Args:
+        ctx: Context of this rank.
+        agent_cfg: Agent config of the task; None on a rank without an env.
+
+    Raises:
+        RlnbError: The ranks have got different roles from the library's plugin.
+    """
+    if not ctx.roles:
+        ctx.num_envs = ctx.num_envs_here * ctx.world_size
+        return agent_cfg
+    this = RankFacts(
+        roles=tuple(role.name for role in ctx.roles),
+        device=ctx.device,
+        num_envs=ctx.num_envs_here,
+        agent=tree.tree(agent_cfg) if ctx.has_env else None,
+        asset_root=ctx.asset_root,
+        assets=ctx.assets,
+        sources=ctx.sources,
+    )
+    facts = [from_json(RankFacts, entry) for entry in ranks.gather(to_json(this))]
+    for rank, other in enumerate(facts):
+        if other.roles != this.roles:
+            raise RlnbError(
+                f"Rank {ctx.rank} has got the roles {', '.join(this.roles)}, but rank {rank} {', '.join(other.roles)}. "
+                "Library.roles must name a function that returns the same roles in every process."
+            )
+    ctx.num_envs = sum(other.num_envs for other in facts)
+    ctx.devices = tuple(other.device for other in facts)
+    if ctx.world_size > 1:
+        ctx.group = ranks.group_of(this.roles, ctx.devices)
+    if ctx.has_env:
+        return agent_cfg
+    first = facts[ctx.ranks_with_env[0]]
+    ctx.asset_root, ctx.assets, ctx.sources = first.asset_root, first.assets, first.sources
+    return first.agent
+
+
+# -- ending ----------------------------------------------------------------------------------------------------------
+
+
+SUMMARY_S = 3.0
+"""Seconds after which a training ends without a summary, because its event files are too long to be read in time."""
+
+
+def end_training(job: JobDir, result: Result) -> None:
+    """Write the result of a training, unless it has one, and call the plugins' hook.
+
+    Before it, the last values of the metrics are left for lists of runs, so that nothing is written after the result.
+
+    Args:
+        job: Folder of the training.
+        result: The result.
+    """
+    if not files.there(job.result):
+        with contextlib.suppress(Exception):  # lists read the curves of a run without a summary, so no error matters
+            open_record(run_dir_of(job.path).path).write_summary(job, SUMMARY_S)
+    if files.write_once(job.result, result, job.reserve):
+        opened = open_job(job.path)
+        observe("rlnb_run_finished", run_dir=opened.run.path, manifest=opened.manifest, result=result)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rlnb.protocol.requests import Budget, Cost, Costs
-from rlnb.worker.acting import actions
-from rlnb.worker.cameras import gpu, rtx
+from rlnb.worker.actions import actions
+from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.framing import Trail
 from rlnb.worker.cameras.rig import ADDED, added_camera, check_data_types, copied
 from rlnb.worker.isaac import isaaclab, kit
@@ -37,7 +37,7 @@ def budget(request: Budget, tell: Callable[[Costs], None]) -> Costs:
     """
     _, env_cfg, _ = configured(request.task, None, device=request.device)
     resolve_backends(env_cfg, kit.arguments_of(env_cfg.sim.device, own=request.task.launcher_args))
-    measure = _of_longer_steps if rtx.is_rtx(_camera(request, env_cfg, request.sizes[0])) else _of_frames
+    measure = _of_longer_steps if rig.is_rtx(_camera(request, env_cfg, request.sizes[0])) else _of_frames
     costs = Costs()
     for num_envs in request.envs:
         costs = Costs(rows=(*costs.rows, *measure(request, num_envs)))
@@ -69,8 +69,8 @@ def _of_longer_steps(request: Budget, num_envs: int) -> list[Cost]:
                 _read(env, size)
 
         # the first frames compile shaders and load textures
-        times_ms = [_time_ms(env, step) for _ in range(request.frames + rtx.SETTLING_FRAMES)]
-        return times_ms[rtx.SETTLING_FRAMES :]
+        times_ms = [_time_ms(env, step) for _ in range(request.frames + rig.SETTLING_FRAMES)]
+        return times_ms[rig.SETTLING_FRAMES :]
 
     costs = []
     for size in request.sizes:
@@ -134,10 +134,10 @@ def _read(env: Any, size: Size) -> list[Any]:
 
 def _time_ms(env: Any, work: Callable[[], object]) -> float:
     """Return the duration of some work, with all that it queues on a GPU."""
-    gpu.finish(env.device)
+    rig.finish_gpu(env.device)
     start_s = time.perf_counter()
     work()
-    gpu.finish(env.device)
+    rig.finish_gpu(env.device)
     return 1000.0 * (time.perf_counter() - start_s)
 
 

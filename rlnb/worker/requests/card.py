@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
+import importlib.util
 import io
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,9 +28,10 @@ from rlnb.spec import Task
 from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import agents, deformables, env_config, isaaclab, kit, kitless, ovphysx, release, space_specs
-from rlnb.worker.isaac.own_files import stamps
+from rlnb.worker.isaac import agents, env, isaaclab, kit, ovphysx, release, renderer
 from rlnb.worker.isaac.renderer import own_cameras
+from rlnb.worker.isaac.sources import stamps
+from rlnb.worker.isaac.spaces import TaskSpaces, spaces_of_config
 from rlnb.worker.isaac.success import source_in_config
 
 
@@ -45,9 +48,9 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
         selectors = isaaclab.preset_names(registered.gym_id)
         task = _without_unknown(task, selectors)
-        env_cfg = env_config.written(task, registered)
-        chosen = kitless.fill(env_cfg)
-        spaces = space_specs.of_config(env_cfg)
+        env_cfg = env.written(task, registered)
+        chosen = renderer.fill_kitless(env_cfg)
+        spaces = spaces_of_config(env_cfg)
         usual, generic, named = _agents(task, registered, _workflow(env_cfg), spaces)
     return TaskCard(
         task=task.id,
@@ -72,7 +75,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
         chosen=chosen,
-        requires=deformables.missing_for(env_cfg),
+        requires=missing_for(env_cfg),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )
@@ -116,7 +119,7 @@ Agents: TypeAlias = dict[str, AgentCard]
 
 
 def _agents(
-    task: Task, registered: isaaclab.Registered, workflow: str, spaces: space_specs.TaskSpaces
+    task: Task, registered: isaaclab.Registered, workflow: str, spaces: TaskSpaces
 ) -> tuple[Agents, Agents, Agents]:
     """Return each library's usual agent config, its generic one if that is another, and the named ones."""
     usual: Agents = {}
@@ -161,3 +164,40 @@ def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:
         fix = packs.fix(name, Path(root.path)) if exists is False else ""
         files[name] = Asset(path=f"{root.path}/{name}", exists=exists, fix=fix, places=places)
     return files
+
+
+# -- deformables -----------------------------------------------------------------------------------------------------
+
+
+EXTRA = 'extra == "tetrahedralization"'
+"""Mark of the requirements of Isaac Lab with which it cuts a surface into tetrahedra, as ``pytetwild``."""
+MODULE = "pytetwild"
+
+
+def missing_for(env_cfg: Any) -> tuple[str, ...]:
+    """Return the requirements for the soft bodies of an env config that this interpreter does not have.
+
+    A volume that is made of a shape is cut into tetrahedra when the env is made. A file may bring its own.
+
+    Args:
+        env_cfg: The env's config, with presets resolved.
+
+    Returns:
+        pip requirements; empty if none is missing.
+    """
+    from isaaclab.assets import DeformableObjectCfg
+
+    holders = (vars(holder).values() for holder in (env_cfg.scene, env_cfg))
+    bodies = [value for values in holders for value in values if isinstance(value, DeformableObjectCfg)]
+    if not any(map(_is_cut, bodies)) or importlib.util.find_spec(MODULE) is not None:
+        return ()
+    every = importlib.metadata.requires("isaaclab") or ()
+    return tuple(line.partition(";")[0].strip() for line in every if EXTRA in line)
+
+
+def _is_cut(body: Any) -> bool:
+    """Return whether a soft body is a volume that is made of a shape."""
+    from isaaclab.sim.spawners.meshes import MeshCfg
+
+    material = type(getattr(body.spawn, "physics_material", None)).__name__
+    return isinstance(body.spawn, MeshCfg) and "Surface" not in material

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.protocol.requests import Clip, Preview, TaskFinding
-from rlnb.worker.acting import Act, acting, joint
-from rlnb.worker.cameras import rtx
+from rlnb.protocol.requests import Clip, Examination, Examine, Preview, TaskFinding
+from rlnb.worker.actions import Act, acting, joint
+from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.rig import Plan, missed_is_inf
 from rlnb.worker.isaac import isaaclab
-from rlnb.worker.requests import endless
-from rlnb.worker.requests.sanity import Sanity
+from rlnb.worker.requests.sanity import Sanity, ends_infinite_loops
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +39,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     times_s: list[float] = []
 
     def take(step: int) -> None:
-        shots.append(shoot(raw, plan, request.envs, frames=1 if every == 1 or not step else rtx.SETTLING_FRAMES))
+        shots.append(shoot(raw, plan, request.envs, frames=1 if every == 1 or not step else rig.SETTLING_FRAMES))
         times_s.append(step * raw.step_dt)
 
     def clip(name: str, moment: str, seconds: Mapping[str, float]) -> Clip:
@@ -78,7 +77,7 @@ def _steps(
 
     with torch.inference_mode():
         for step in range(1, count + 1):
-            with endless.ends():
+            with ends_infinite_loops():
                 obs, *outcome, extras = env.step(act(obs))
             sanity.after_step(obs, *(ends := joint(*outcome)), extras=extras)
             policy_reset(ends[1] | ends[2])
@@ -105,7 +104,7 @@ def begin(env: Any, raw: Any, seed: int, held_mib: Callable[[], float] = float) 
         seed: Seed of the env. Loading a policy may have changed the global seeds.
         held_mib: Returns the memory that the caller keeps, in MiB.
     """
-    with endless.ends():
+    with ends_infinite_loops():
         observations, extras = env.reset(seed=seed)
     sanity = Sanity(raw, held_mib)
     sanity.after_reset(observations, extras)
@@ -150,3 +149,20 @@ def _labels(env: Any, plan: Plan) -> dict[str, dict[str, str]]:
         for data_type in camera.data_types
         if "segmentation" in data_type
     }
+
+
+# -- examine ---------------------------------------------------------------------------------------------------------
+
+
+def examine(request: Examine) -> Examination:
+    """Make the env of a task, step it, and return what is wrong with what it returns."""
+    import torch
+
+    with acting(request, lambda env_cfg: None) as (env, act, _):
+        obs, sanity = begin(env, isaaclab.task_env(env), request.seed)
+        with torch.inference_mode():
+            for _ in range(request.steps):
+                with ends_infinite_loops():
+                    obs, *outcome, extras = env.step(act(obs))
+                sanity.after_step(obs, *joint(*outcome), extras=extras)
+        return Examination(findings=tuple(sanity.findings()))

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -24,18 +25,20 @@ from rlnb.configs.card import AssetRoot, TaskCard
 from rlnb.errors import FreshProcessError, InterruptedRequest
 from rlnb.protocol import messages, requests
 from rlnb.protocol.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
-from rlnb.protocol.requests import EnvData, Reading, Request
+from rlnb.protocol.requests import EnvData, JobFiles, Reading, Request, RunJobThere
 from rlnb.protocol.wire import Lines
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.spec import Result
 from rlnb.storage import files
+from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json, to_json
 from rlnb.version import __version__
-from rlnb.worker.exits import as_error
 from rlnb.worker.isaac import release
-from rlnb.worker.requests import debugged, memory
-from rlnb.worker.requests.chores import Chores, rehearse
-from rlnb.worker.requests.sources import Sources
+from rlnb.worker.isaac.sources import Sources
+from rlnb.worker.jobs.job import do, exit_as_error
+from rlnb.worker.requests import debug, warmup
 from rlnb.worker.requests.tuner import KeptEnv
+from rlnb.worker.requests.warmup import Chores, rehearse
 
 IDLE_S = 0.2
 """Seconds without a call before the process does a chore."""
@@ -88,7 +91,7 @@ def serve(pipe: Path) -> int:
         if call is None:
             if status := _become(from_json(Adoption, values), environment, sources):
                 return status
-            memory.free()
+            warmup.free_memory()
             _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
             continue
         exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
@@ -96,7 +99,7 @@ def serve(pipe: Path) -> int:
         with _logged():
             exchange.after.close()
         if call.verb not in KEEPS_ENV:
-            memory.free()
+            warmup.free_memory()
 
 
 @contextlib.contextmanager
@@ -125,14 +128,14 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
         if call.verb not in USES_ENV:
             exchange.sources.refuse_edited()
         if call.verb not in KEEPS_ENV:
-            debugged.refuse_if_attached()
+            debug.refuse_if_attached()
         with _interruptible():
             value = to_json(_HANDLERS[type(request)](request, exchange))
     except (Exception, SystemExit) as exc:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
-        return messages.failure(call.id, as_error(exc))
+        return messages.failure(call.id, exit_as_error(exc))
     finally:
         exchange.sources.note()
     return Answer(id=call.id, value=value)
@@ -170,7 +173,7 @@ def _become(adoption: Adoption, environment: Mapping[str, str], sources: Sources
     with _standard_streams(job.log()) as agent:
         try:
             sources.refuse_edited()
-            debugged.refuse_if_attached()
+            debug.refuse_if_attached()
             return work("train", job.path, fresh=False)
         except FreshProcessError as exc:
             sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
@@ -228,7 +231,7 @@ def _preview(request: requests.Preview, exchange: Exchange) -> requests.Clip:
 
 
 def _examine(request: requests.Examine, exchange: Exchange) -> requests.Examination:
-    from rlnb.worker.requests.examine import examine
+    from rlnb.worker.requests.preview import examine
 
     return examine(request)
 
@@ -247,7 +250,6 @@ def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
 
 
 def _run_job_there(request: requests.RunJobThere, exchange: Exchange) -> requests.JobFiles:
-    from rlnb.worker.requests.job_there import do_job
 
     return do_job(request)
 
@@ -318,7 +320,7 @@ def _picture(request: requests.Picture, exchange: Exchange) -> Reading:
 
 
 def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:
-    return debugged.listen(request.token)
+    return debug.listen(request.token)
 
 
 def _close(request: requests.Close, exchange: Exchange) -> None:
@@ -361,3 +363,35 @@ def _load() -> AssetRoot:
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
     gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root
+
+
+# -- job there -------------------------------------------------------------------------------------------------------
+
+
+def do_job(request: RunJobThere) -> JobFiles:
+    """Do a job, and return copies of the files that it has written. A job that fails leaves no folder."""
+    job, out = JobDir(Path(request.job_dir)), Path(request.out)
+    run = run_dir_of(job.path)
+    files.make_folder(job.path)
+    files.write_once(job.job, request.job)
+    try:
+        do(request.kind, job.path)
+    except BaseException:
+        shutil.rmtree(job.path, ignore_errors=True)
+        raise
+    copies = {}
+    for number, path in enumerate(_files_of(job)):
+        copy = out / f"{number}-{path.name}"
+        shutil.copyfile(path, copy)
+        copies[path.relative_to(run.path).as_posix()] = str(copy)
+    return JobFiles(files=copies)
+
+
+def _files_of(job: JobDir) -> Iterator[Path]:
+    """Yield what a job has written: its records, its film, its exports, and at the end its result."""
+    run = run_dir_of(job.path)
+    yield from (path for path in (job.evaluation, job.rollout) if files.there(path))
+    yield from files_below(run.media, lambda name: Path(name).stem == job.path.name)
+    result = from_json(Result, files.read_json(job.result) or {})
+    yield from (run.path / str(path) for path in result.values.values() if job.kind == "export")
+    yield job.result

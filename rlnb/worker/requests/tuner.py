@@ -9,11 +9,11 @@ from typing import Any
 
 from rlnb.errors import RlnbError
 from rlnb.protocol.requests import Change, Debug, EnvData, Open, Replay, Rewards
-from rlnb.worker.acting import actions
+from rlnb.worker.actions import actions
 from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured
-from rlnb.worker.requests.debugged import DebuggedEnv
-from rlnb.worker.requests.replayed import ReplayedEnv
+from rlnb.worker.requests.debug import DebuggedEnv
+from rlnb.worker.requests.replay import ReplayedEnv
 
 
 class KeptEnv:

@@ -15,7 +15,7 @@ from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.protocol.requests import Address, View
 from rlnb.spec import Task
-from rlnb.worker.acting import acting, joint
+from rlnb.worker.actions import acting, joint
 from rlnb.worker.isaac import isaaclab
 
 LOOPBACK = "127.0.0.1"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from rlnb.worker.cameras.extents import Extents, body_boxes
+from rlnb.worker.cameras.framing import Extents, body_boxes
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pxr") is None, reason="pxr is not installed here")
 ROBOT = "/World/envs/env_0/robot"

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from rlnb.display.pictures import tiled
-from rlnb.worker.cameras.film import Film
-from rlnb.worker.cameras.rig import ADDED, Camera
-from rlnb.worker.cameras.rtx import SETTLING_FRAMES
+from rlnb.worker.cameras.films import Film
+from rlnb.worker.cameras.rig import ADDED, SETTLING_FRAMES, Camera
 
 
 @pytest.mark.parametrize(

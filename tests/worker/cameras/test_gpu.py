@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlnb.worker.cameras import gpu
+from rlnb.worker.cameras import rig
 
 
 def test_only_a_gpu_has_a_queue_to_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     devices: list[str] = []
     monkeypatch.setattr(torch.cuda, "synchronize", devices.append)
-    gpu.finish("cpu")
+    rig.finish_gpu("cpu")
     assert devices == []
-    gpu.finish("cuda:1")
-    gpu.finish(torch.device("cuda:0"))
+    rig.finish_gpu("cuda:1")
+    rig.finish_gpu(torch.device("cuda:0"))
     assert [str(device) for device in devices] == ["cuda:1", "cuda:0"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from rlnb.worker.cameras.in_view import shows_bodies, stands_still
+from rlnb.worker.cameras.rig import shows_bodies, stands_still
 
 ALONG_X = (-0.5, 0.5, -0.5, 0.5)
 """Rotation (x, y, z, w) of a camera, by the convention of ROS, that looks along the x axis of the world, z up."""

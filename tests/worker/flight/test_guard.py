@@ -10,7 +10,7 @@ import pytest
 
 from rlnb.errors import NotFiniteError
 from rlnb.worker.flight.guard import Guard
-from rlnb.worker.flight.parts import WIDEST
+from rlnb.worker.flight.snapshot import WIDEST
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("isaaclab")

@@ -1,10 +1,10 @@
-"""Tests of rlnb.worker.flight.parts; with whole steps: test_recorder."""
+"""Tests of rlnb.worker.flight.snapshot; with whole steps: test_recorder."""
 
 from __future__ import annotations
 
 import pytest
 
-from rlnb.worker.flight.parts import WIDEST, Part, flat, leaves
+from rlnb.worker.flight.snapshot import WIDEST, Part, flat, leaves
 
 torch = pytest.importorskip("torch")
 

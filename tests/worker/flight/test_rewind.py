@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.flight.rewind."""
+"""Tests of rlnb.worker.flight.recorder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 import numpy as np
 import pytest
 
-from rlnb.worker.flight import rewind as rewind_module
-from rlnb.worker.flight.rewind import Rewind, random_state, set_random_state
+from rlnb.worker.flight import recorder as rewind_module
+from rlnb.worker.flight.recorder import Rewind, random_state, set_random_state
 from tests.worker.flight.test_snapshot import NUM_ENVS, Env
 
 torch = pytest.importorskip("torch")
@@ -49,7 +49,7 @@ def test_random_numbers_are_repeated() -> None:
 def test_an_env_with_a_large_state_is_recorded_without_a_snapshot(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rewind_module, "MOST_BYTES", 40)
+    monkeypatch.setattr(rewind_module, "MOST_REWIND_BYTES", 40)
     rewind = Rewind(Env())
     with caplog.at_level(logging.INFO):
         rewind.before_step(torch.zeros(NUM_ENVS, 2), every=8)

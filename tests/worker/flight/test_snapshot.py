@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.worker.flight.parts import States
-from rlnb.worker.flight.snapshot import restore, take
+from rlnb.worker.flight.snapshot import States, restore, take
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("isaaclab")

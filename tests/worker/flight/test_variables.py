@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.flight.variables, on objects as those of Isaac Lab's envs."""
+"""Tests of rlnb.worker.flight.snapshot, on objects as those of Isaac Lab's envs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlnb.worker.flight.variables import LONGEST, SMALL, WIDEST, variables
+from rlnb.worker.flight.snapshot import LONGEST, SMALL, WIDEST, variables
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("isaaclab")

@@ -11,7 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.errors import RlnbError
-from rlnb.worker.isaac import determinism
+from rlnb.worker.isaac import device
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(determinism.CUBLAS, ":4096:8")
+    monkeypatch.setenv(device.CUBLAS, ":4096:8")
 
 
 def config(physics: Any) -> Any:
@@ -38,7 +38,7 @@ def test_physics_and_warp_are_deterministic_until_the_end() -> None:
     import warp
 
     env_cfg, before = config(newton()), warp.config.deterministic
-    with determinism.of_simulation(env_cfg, {}):
+    with device.deterministic_simulation(env_cfg, {}):
         assert env_cfg.sim.physics.deterministic is True
         assert warp.config.deterministic == warp.DeterministicMode.RUN_TO_RUN
     assert warp.config.deterministic == before == warp.DeterministicMode.NOT_GUARANTEED
@@ -51,7 +51,7 @@ def test_physx_that_is_chosen_at_the_launch_is_deterministic_too() -> None:
 
     for arguments, kind in (({}, OvPhysxCfg), ({"require_kit": True}, PhysxCfg)):
         env_cfg = config(PhysxAutoCfg(isaacsim_physx=PhysxCfg(), ovphysx=OvPhysxCfg()))
-        with determinism.of_simulation(env_cfg, arguments):
+        with device.deterministic_simulation(env_cfg, arguments):
             assert isinstance(env_cfg.sim.physics, kind)
             assert env_cfg.sim.physics.deterministic is True
 
@@ -61,7 +61,7 @@ def test_torch_is_deterministic_until_the_end() -> None:
 
     cudnn = torch.backends.cudnn
     before = torch.are_deterministic_algorithms_enabled(), cudnn.benchmark, cudnn.deterministic
-    with determinism.of_torch():
+    with device.deterministic_torch():
         assert torch.are_deterministic_algorithms_enabled()
         assert (cudnn.benchmark, cudnn.deterministic) == (False, True)
     assert (torch.are_deterministic_algorithms_enabled(), cudnn.benchmark, cudnn.deterministic) == before
@@ -77,7 +77,7 @@ def test_torch_is_deterministic_until_the_end() -> None:
 def test_what_cannot_be_deterministic_is_named_with_the_argument(error: Exception) -> None:
     with (
         pytest.raises(RlnbError, match=rf"This training run cannot be deterministic: .*{error}"),
-        determinism.of_simulation(config(newton()), {}),
+        device.deterministic_simulation(config(newton()), {}),
     ):
         raise error
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_deterministic_is_named_with_the_argument(error: Exceptio
 def test_other_errors_are_raised_unchanged() -> None:
     import warp
 
-    with pytest.raises(RuntimeError, match="out of memory"), determinism.of_simulation(config(newton()), {}):
+    with pytest.raises(RuntimeError, match="out of memory"), device.deterministic_simulation(config(newton()), {}):
         raise RuntimeError("out of memory")
     assert warp.config.deterministic == warp.DeterministicMode.NOT_GUARANTEED
 

@@ -14,7 +14,7 @@ import rlnb
 from rlnb.configs.agent import AgentChoice
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.worker.isaac import agents, determinism, env, env_config, isaaclab
+from rlnb.worker.isaac import agents, device, env, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -55,7 +55,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     registered = isaaclab.Registered(gym_id="Demo-v0", success=None, agents={})
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
-    monkeypatch.setattr(env_config, "resolve", lambda task, registered, mode: Config())
+    monkeypatch.setattr(env, "resolve_config", lambda task, registered, mode: Config())
     monkeypatch.setattr(
         agents, "resolve", lambda task, registered, library, name, spaces: {"algorithm": {"lr": 0.1}, "of": name}
     )
@@ -109,8 +109,8 @@ def test_launcher_arguments_reach_the_launch_and_determinism_surrounds_the_env(
         yield
         registry.append(f"{name} off")
 
-    monkeypatch.setattr(determinism, "of_simulation", lambda *values: logged("simulation", *values))
-    monkeypatch.setattr(determinism, "of_torch", lambda: logged("torch"))
+    monkeypatch.setattr(device, "deterministic_simulation", lambda *values: logged("simulation", *values))
+    monkeypatch.setattr(device, "deterministic_torch", lambda: logged("torch"))
     task = rlnb.Task(id="Demo", launcher_args={"livestream": 2})
     with environment(task, None, device="cpu", deterministic=deterministic):
         pass

@@ -53,7 +53,7 @@ def configs(task: rlnb.Task) -> tuple[Any, Any]:
 
 
 def notes(task: rlnb.Task) -> tuple[str, ...]:
-    from rlnb.worker.isaac.env_config import play_notes
+    from rlnb.worker.isaac.env import play_notes
 
     assert play_notes(task, None, "train") == ()
     return play_notes(task, None, "play")

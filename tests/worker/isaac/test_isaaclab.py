@@ -544,7 +544,7 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
 
 
 def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tmp_path: Path) -> None:
-    from rlnb.worker.isaac import env_config, isaaclab
+    from rlnb.worker.isaac import env, isaaclab
 
     path = tmp_path / "short.py"
     path.write_text(
@@ -554,6 +554,6 @@ def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tm
     )
     task = rlnb.Task(id="short", source=str(path))
     for _ in range(2):
-        cfg = env_config.resolve(task, isaaclab.register(task))
+        cfg = env.resolve_config(task, isaaclab.register(task))
         assert (cfg.episode_length_s, cfg.scene.env_spacing) == (3.0, 4.0)
         cfg.episode_length_s, cfg.scene.env_spacing = 1.0, 1.0

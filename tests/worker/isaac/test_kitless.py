@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.worker.isaac import kitless
+from rlnb.worker.isaac import renderer as module
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -36,9 +36,9 @@ def test_a_config_without_physics_gets_newton() -> None:
     from isaaclab_newton.physics import NewtonCfg
 
     cfg = config()
-    assert kitless.fill(cfg) == ("sim.physics=NewtonCfg()",)
+    assert module.fill_kitless(cfg) == ("sim.physics=NewtonCfg()",)
     assert isinstance(cfg.sim.physics, NewtonCfg)
-    assert kitless.fill(cfg) == ()
+    assert module.fill_kitless(cfg) == ()
 
 
 @pytest.mark.parametrize("physics", ["newton", "ovphysx", None])
@@ -50,7 +50,7 @@ def test_a_camera_without_a_renderer_gets_the_one_of_its_physics(physics: str | 
     cfg = config()
     cfg.sim.physics = {"newton": NewtonCfg(), "ovphysx": OvPhysxCfg(), None: None}[physics]
     cfg.scene.camera = TiledCameraCfg(prim_path="/World/camera", width=4, height=4, spawn=None)
-    chosen = kitless.fill(cfg)
+    chosen = module.fill_kitless(cfg)
     assert chosen[-1] == "camera.renderer_cfg=NewtonWarpRendererCfg()"
     assert len(chosen) == (2 if physics is None else 1)
     assert cfg.scene.camera.renderer_cfg.renderer_type == "newton_warp"
@@ -64,7 +64,7 @@ def test_a_renderer_that_a_user_chose_stays() -> None:
     cfg, renderer = config(), OVRTXRendererCfg()
     cfg.sim.physics = NewtonCfg()
     cfg.scene.camera = TiledCameraCfg(prim_path="/World/camera", width=4, height=4, spawn=None, renderer_cfg=renderer)
-    assert kitless.fill(cfg) == ()
+    assert module.fill_kitless(cfg) == ()
     assert type(cfg.scene.camera.renderer_cfg) is OVRTXRendererCfg
 
 
@@ -76,7 +76,7 @@ def test_what_a_user_chose_stays() -> None:
     cfg.sim.physics = PhysxCfg()
     cfg.scene.camera = TiledCameraCfg(prim_path="/World/camera", width=4, height=4, spawn=None)
     renderer = cfg.scene.camera.renderer_cfg
-    assert kitless.fill(cfg) == ()
+    assert module.fill_kitless(cfg) == ()
     assert cfg.scene.camera.renderer_cfg is renderer
     assert isinstance(cfg.sim.physics, PhysxCfg)
 
@@ -86,7 +86,7 @@ def test_tasks_of_isaac_lab_and_those_derived_from_them_stay_as_they_are() -> No
 
     cfg = config(CartpoleEnvCfg)
     cfg.sim.physics = None
-    assert kitless.fill(cfg) == ()
+    assert module.fill_kitless(cfg) == ()
     assert cfg.sim.physics is None
 
 
@@ -94,11 +94,11 @@ def test_tasks_of_isaac_lab_and_those_derived_from_them_stay_as_they_are() -> No
 def test_only_packages_of_isaac_lab_are_left_alone(package: str, chosen: int) -> None:
     cfg = config()
     type(cfg).__module__ = package
-    assert len(kitless.fill(cfg)) == chosen
+    assert len(module.fill_kitless(cfg)) == chosen
 
 
 def test_isaac_sim_keeps_its_own_physics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kitless, "isaacsim_folder", lambda: "/isaacsim")
+    monkeypatch.setattr(module, "isaacsim_folder", lambda: "/isaacsim")
     cfg = config()
-    assert kitless.fill(cfg) == ()
+    assert module.fill_kitless(cfg) == ()
     assert cfg.sim.physics is None

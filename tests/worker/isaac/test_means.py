@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from rlnb.worker.isaac.means import Means
+from rlnb.worker.isaac.success import Means
 
 torch = pytest.importorskip("torch")
 

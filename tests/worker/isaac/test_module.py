@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.worker.isaac import isaaclab
-from rlnb.worker.isaac.module import import_file
+from rlnb.worker.isaac.modules import import_file
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.worker.isaac import import_watch
-from rlnb.worker.isaac.own_files import hashes, stamps
+from rlnb.worker.isaac import sources
+from rlnb.worker.isaac.sources import hashes, stamps
 
 PACKAGE = "package_of_a_user"
 
@@ -84,7 +84,7 @@ def test_what_is_installed_and_rlnb_have_no_hash(package: Path, monkeypatch: pyt
 
 def test_the_hash_is_that_of_the_text_that_was_imported(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    import_watch.watch()
+    sources.watch()
     file = package / "rewards.py"
     file.write_text("reach = 1.0\n")
     module = importlib.import_module(f"{PACKAGE}.rewards")

@@ -10,7 +10,7 @@ import pytest
 
 from rlnb.worker.isaac import isaaclab, task_log
 from rlnb.worker.isaac.isaaclab import Registered
-from rlnb.worker.isaac.recent import WINDOW, RecentSuccess
+from rlnb.worker.isaac.success import WINDOW, RecentSuccess
 
 torch = pytest.importorskip("torch")
 

@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.isaac.shortages without a simulator; with one: tests/simulation/test_shortages."""
+"""Tests of rlnb.worker.isaac.solver without a simulator; with one: tests/simulation/test_shortages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rlnb.records.incidents import Shortage, read_shortages
-from rlnb.worker.isaac import shortages
-from rlnb.worker.isaac.shortages import Shortages, look, unprinted
+from rlnb.worker.isaac import solver
+from rlnb.worker.isaac.solver import Shortages, look_for_shortages, unprinted
 
 warp = pytest.importorskip("warp")
 
@@ -35,14 +35,14 @@ class Env:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shortages, "LOOK_S", 0.0)
+    monkeypatch.setattr(solver, "LOOK_S", 0.0)
 
 
 def test_limits_are_read_with_what_the_envs_need() -> None:
     env = Env()
-    assert look(env) == {"njmax": Shortage(limit="njmax", size=10, needed=14, envs=2, num_envs=4)}
+    assert look_for_shortages(env) == {"njmax": Shortage(limit="njmax", size=10, needed=14, envs=2, num_envs=4)}
     env.data.overflow = ints(8, 8, 8, 9)
-    assert look(env) == {
+    assert look_for_shortages(env) == {
         "njmax": Shortage(limit="njmax", size=10, needed=14, envs=1, num_envs=4),
         "nconmax": Shortage(limit="nconmax", size=5, needed=8, envs=4, num_envs=4),
     }
@@ -52,22 +52,22 @@ def test_limits_are_read_with_what_the_envs_need() -> None:
 def test_each_bit_of_a_lost_contact_is_read(bit: int, limit: str) -> None:
     env = Env()
     env.data.overflow = ints(0, 1 << bit, 0, 0)
-    assert list(look(env)) == [limit]
+    assert list(look_for_shortages(env)) == [limit]
 
 
 def test_a_need_that_has_passed_was_at_least_above_the_limit() -> None:
     env = Env()
     env.data.nefc = ints(3, 2, 1, 0)
-    assert look(env)["njmax"].needed == 11
+    assert look_for_shortages(env)["njmax"].needed == 11
 
 
 def test_a_limit_without_a_setting_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shortages, "_told", set())
+    monkeypatch.setattr(solver, "_told", set())
     env = Env()
     env.data.overflow = ints(0, 1 << 5, 0, 0)
-    assert look(env) == look(env) == {}
+    assert look_for_shortages(env) == look_for_shortages(env) == {}
     assert [record.message for record in caplog.records] == [
         "A limit of MuJoCo Warp was exceeded: OverflowType.HFIELD. Contacts may be inexact."
     ]
@@ -77,12 +77,12 @@ def test_a_limit_without_a_setting_is_logged_once(
 def test_a_limit_of_iterations_drops_nothing(bits: int) -> None:
     env = Env()
     env.data.overflow = ints(bits, bits, bits, bits)
-    assert look(env) == {}
+    assert look_for_shortages(env) == {}
 
 
 def test_another_engine_has_nothing_to_read() -> None:
     env: Any = SimpleNamespace(sim=SimpleNamespace(physics_manager=SimpleNamespace()), step=len)
-    assert look(env) == {}
+    assert look_for_shortages(env) == {}
     Shortages(env, None).attach()
     assert env.step is len
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlnb.contracts.libraries import Space
-from rlnb.worker.isaac import space_specs
+from rlnb.worker.isaac.spaces import UNKNOWN_SPACES, spaces_of_config
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -40,7 +40,7 @@ def direct(observation: Any, action: Any = 1, state: Any = 0) -> Any:
     ],
 )
 def test_a_direct_config_names_its_spaces_as_isaac_lab_reads_them(spec: Any, expected: Space) -> None:
-    assert space_specs.of_config(direct(spec, spec)) == ({"policy": expected}, expected)
+    assert spaces_of_config(direct(spec, spec)) == ({"policy": expected}, expected)
 
 
 def test_a_gymnasium_space_and_a_state_are_known_too() -> None:
@@ -48,18 +48,18 @@ def test_a_gymnasium_space_and_a_state_are_known_too() -> None:
 
     cfg = direct(spaces.Box(-1.0, 1.0, (5,)), spaces.Discrete(3), 7)
     observations = {"policy": Space(kind="box", shape=(5,)), "critic": Space(kind="box", shape=(7,))}
-    assert space_specs.of_config(cfg) == (observations, Space(kind="discrete"))
+    assert spaces_of_config(cfg) == (observations, Space(kind="discrete"))
 
 
 @pytest.mark.parametrize("spec", ["four", None, -1, [-3, 2]])
 def test_a_space_that_isaac_lab_refuses_is_left_to_isaac_lab(spec: Any) -> None:
-    assert space_specs.of_config(direct(spec)) == ({}, Space(kind="box", shape=(1,)))
+    assert spaces_of_config(direct(spec)) == ({}, Space(kind="box", shape=(1,)))
 
 
 def test_several_agents_have_no_common_space() -> None:
     from isaaclab.envs import DirectMARLEnvCfg
 
-    assert space_specs.of_config(DirectMARLEnvCfg()) == space_specs.UNKNOWN
+    assert spaces_of_config(DirectMARLEnvCfg()) == UNKNOWN_SPACES
 
 
 def manager_based(**groups: Any) -> Any:
@@ -105,17 +105,17 @@ def test_a_picture_alone_in_its_group_has_the_shape_of_its_camera(
     terms: list[tuple[str, dict[str, Any]]], shape: tuple[int, ...] | None
 ) -> None:
     cfg = manager_based(policy=group(*(term(name, **params) for name, params in terms)), critic=None)
-    assert space_specs.of_config(cfg) == ({"policy": Space(kind="box", shape=shape)}, Space(kind="box"))
+    assert spaces_of_config(cfg) == ({"policy": Space(kind="box", shape=shape)}, Space(kind="box"))
 
 
 def test_a_group_whose_terms_are_not_joined_is_a_dict() -> None:
     cfg = manager_based(policy=group(term("image"), term("joint_pos_rel"), concatenate_terms=False))
     parts = {"term_0": Space(kind="box", shape=(48, 64, 3)), "term_1": Space(kind="box")}
-    assert space_specs.of_config(cfg)[0] == {"policy": Space(kind="dict", parts=parts)}
+    assert spaces_of_config(cfg)[0] == {"policy": Space(kind="dict", parts=parts)}
 
 
 def test_a_picture_of_a_camera_that_the_scene_lacks_has_no_shape() -> None:
     from isaaclab.managers import SceneEntityCfg
 
     cfg = manager_based(policy=group(term("image", sensor_cfg=SceneEntityCfg("other"))))
-    assert space_specs.of_config(cfg)[0] == {"policy": Space(kind="box")}
+    assert spaces_of_config(cfg)[0] == {"policy": Space(kind="box")}

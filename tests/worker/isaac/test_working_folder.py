@@ -13,13 +13,13 @@ from users import ANN, EVE, as_root, as_user, given, shared_root
 from rlnb.launch.command import BY_RLNB, SAFE_PATH
 
 SEARCH = """
-from rlnb.worker.isaac import working_folder
-working_folder.search()
+from rlnb.worker.isaac import modules
+modules.search_working_folder()
 import json, os, sys
 found = __import__("importlib").util.find_spec("my_project")
 print(found is not None, sys.path[-1] == os.getcwd(), json.__file__ == os.path.join(os.getcwd(), "json.py"), end=" ")
 print(os.environ.get("PYTHONSAFEPATH"), end="")
-print(working_folder.why_not("my_project.tasks"))
+print(modules.why_not("my_project.tasks"))
 """
 FOUND, NOT_FOUND = "True True False", "False False False"
 
@@ -60,7 +60,7 @@ def test_the_folder_of_another_user_is_not_searched(monkeypatch: pytest.MonkeyPa
     with shared_root() as root:
         root.chmod(0o755)
         (root / "my_project").mkdir()
-        before = "import rlnb.worker.isaac.working_folder"
+        before = "import rlnb.worker.isaac.modules"
         for owner, expected in ((ANN, FOUND), (EVE, NOT_FOUND)):
             given(root, owner)
             assert as_user(ANN, SEARCH, root, before=before).startswith(expected), owner

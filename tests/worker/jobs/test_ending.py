@@ -14,8 +14,8 @@ from rlnb.records.record import RunRecord
 from rlnb.records.summary import points_of
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.worker.jobs.ending import end
 from rlnb.worker.jobs.job import work
+from rlnb.worker.jobs.train import end_training
 
 WAIT_S = 60.0
 
@@ -77,7 +77,7 @@ def test_a_result_that_exists_stays_and_so_does_its_summary(tmp_path: Path) -> N
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     files.write_once(job.result, Result(outcome="completed", ended="2026-01-01T00:00:00+00:00"))
-    end(job, Result(outcome="failed", ended="2026-01-01T00:00:00+00:00"))
+    end_training(job, Result(outcome="failed", ended="2026-01-01T00:00:00+00:00"))
     assert (files.read_json(job.result) or {})["outcome"] == "completed"
     assert not job.summary.exists()
     assert points_of(tmp_path / "logs", {}, job.summary) == []

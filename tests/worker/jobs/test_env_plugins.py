@@ -12,8 +12,7 @@ import pytest
 import rlnb
 from rlnb.hooks.registry import registry
 from rlnb.tasks import source
-from rlnb.worker.jobs.context import open_job
-from rlnb.worker.jobs.env_plugins import differences
+from rlnb.worker.jobs.context import open_job, plugin_differences
 
 WAIT_S = 60.0
 
@@ -70,25 +69,25 @@ def test_a_plugin_is_named_if_it_is_missing_new_or_of_another_version(job: Path,
     ]
     for plugins, texts in expected:
         record(job, plugins)
-        assert list(differences(open_job(job))) == texts
+        assert list(plugin_differences(open_job(job))) == texts
 
 
 def test_a_training_without_a_simulator_records_no_plugin(job: Path) -> None:
     assert json.loads((job / "started.json").read_text())["plugins"] == {}
-    assert differences(open_job(job)) == ()
+    assert plugin_differences(open_job(job)) == ()
 
 
 def test_a_training_that_has_not_started_has_no_differences(job: Path, here: None) -> None:
     (job / "started.json").unlink()
-    assert differences(open_job(job)) == ()
+    assert plugin_differences(open_job(job)) == ()
 
 
 def test_a_copy_of_the_source_that_was_edited_is_a_difference(root: Path) -> None:
     source.write_module(rlnb.options.folders, "Echo", "x = 1\n", "mine.ipynb")
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(WAIT_S)
     opened = open_job(run.jobs[0].folder.path)
-    assert differences(opened) == ()
+    assert plugin_differences(opened) == ()
     assert opened.module is not None
     opened.module.write_text("x = 2\n")
-    (text,) = differences(opened)
+    (text,) = plugin_differences(opened)
     assert text.startswith(f"{opened.module} was edited after the training: its sha256 is ")

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
-from rlnb.worker.acting import joint
+from rlnb.worker.actions import joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered
 from rlnb.worker.isaac.success import Successes

@@ -18,7 +18,7 @@ from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.worker.jobs.context import Context
-from rlnb.worker.jobs.exchange import exchange
+from rlnb.worker.jobs.train import exchange
 
 pytestmark = [
     pytest.mark.isaaclab,  # for torch
@@ -50,7 +50,7 @@ from rlnb.records.options import TrainOptions
 from rlnb.storage.serial import to_json
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context
-from rlnb.worker.jobs.exchange import exchange
+from rlnb.worker.jobs.train import exchange
 from their_plugin import Plugin
 
 rlnb.register(Plugin)

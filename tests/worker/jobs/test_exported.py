@@ -13,8 +13,11 @@ from rlnb.errors import NotFiniteError
 torch = pytest.importorskip("torch")
 pytest.importorskip("isaaclab")
 
-from rlnb.worker.jobs.export import export_module  # noqa: E402
-from rlnb.worker.jobs.exported import refuse_not_finite_files, staged  # noqa: E402
+from rlnb.worker.jobs.export import (  # noqa: E402
+    export_module,
+    refuse_not_finite_files,
+    staged,
+)
 
 OBSERVATIONS = {"policy": torch.ones(1, 3), "critic": torch.ones(1, 5)}
 

@@ -13,9 +13,8 @@ import torch
 import rlnb
 from rlnb.records.checkpoints import saves_of
 from rlnb.records.layout import JobDir
-from rlnb.worker.jobs.checkpoints import saves_recorded
-from rlnb.worker.jobs.resumed import restored, spread_episodes
-from rlnb.worker.jobs.tensors import write_tensors
+from rlnb.worker.jobs.checkpoints import saves_recorded, write_tensors
+from rlnb.worker.jobs.resume import restored, spread_episodes
 
 
 def state(iteration: int = 24) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.records.layout import JobDir
 from rlnb.records.record import RunRecord
-from rlnb.worker.jobs import retention as module
-from rlnb.worker.jobs.retention import retention, tidy
+from rlnb.worker.jobs import checkpoints as module
+from rlnb.worker.jobs.checkpoints import retention, tidy_checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def names(run: rlnb.Run) -> list[str]:
 
 
 def test_the_newest_and_the_best_are_kept(run: rlnb.Run, checkpoints: list[Path]) -> None:
-    tidy(RunRecord(run.path), keep=1)
+    tidy_checkpoints(RunRecord(run.path), keep=1)
     assert names(run) == ["model_9.json", "model_19.json"]
 
 
@@ -54,7 +54,7 @@ def test_spare_checkpoints_are_removed_regularly_while_it_trains(
 ) -> None:
     tidied = threading.Event()
     monkeypatch.setattr(module, "EVERY_S", 0.01)
-    monkeypatch.setattr(module, "tidy", lambda *_: tidied.set())
+    monkeypatch.setattr(module, "tidy_checkpoints", lambda *_: tidied.set())
     with retention(run.jobs[0].folder, keep=1):
         assert tidied.wait(10.0)
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_training(
         raise OSError("Read-only file system")
 
     monkeypatch.setattr(os, "unlink", refuse)
-    tidy(RunRecord(run.path), keep=1)
+    tidy_checkpoints(RunRecord(run.path), keep=1)
     assert "were not removed: Read-only file system" in caplog.text
 
 
@@ -95,5 +95,5 @@ def test_companions_are_removed_with_their_checkpoints(
     buffers = [path.with_suffix(".buffer.npz") for path in checkpoints]
     for path in buffers:
         np.savez(path, actions=0.0)
-    tidy(RunRecord(run.path), keep=1)
+    tidy_checkpoints(RunRecord(run.path), keep=1)
     assert [path.name for path in buffers if path.exists()] == ["model_9.buffer.npz", "model_19.buffer.npz"]

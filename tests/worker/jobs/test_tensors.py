@@ -11,7 +11,7 @@ import pytest
 
 import rlnb
 import rlnb.backend
-from rlnb.worker.jobs.tensors import vet_companions
+from rlnb.worker.jobs.checkpoints import vet_companions
 
 torch = pytest.importorskip("torch")
 

@@ -18,9 +18,9 @@ from rlnb.hooks import plugins
 from rlnb.launch.slots import queue_folder
 from rlnb.protocol import requests
 from rlnb.spec import Task
-from rlnb.worker.requests import chores as module
-from rlnb.worker.requests.chores import Chores
+from rlnb.worker.requests import warmup as module
 from rlnb.worker.requests.tuner import KeptEnv
+from rlnb.worker.requests.warmup import Chores
 
 DEMO, OTHER = Task(id="Demo"), Task(id="Other")
 

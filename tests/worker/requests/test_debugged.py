@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.requests.debugged without a simulator; with one: tests/simulation/test_debugger."""
+"""Tests of rlnb.worker.requests.debug without a simulator; with one: tests/simulation/test_debugger."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import pytest
 
 import rlnb
 from rlnb.interactive.debug_adapter import Adapter
-from rlnb.worker.requests import debugged
-from rlnb.worker.requests.debugged import array_of
+from rlnb.worker.requests import debug
+from rlnb.worker.requests.debug import array_of
 
 OTHER_USER = 65534
 PROGRAM = """
 import sys
 from rlnb.errors import FreshProcessError
-from rlnb.worker.requests import debugged
-debugged.refuse_if_attached()
-print(debugged.listen().port, debugged.listen().port, flush=True)
+from rlnb.worker.requests import debug
+debug.refuse_if_attached()
+print(debug.listen().port, debug.listen().port, flush=True)
 try:
-    debugged.refuse_if_attached()
+    debug.refuse_if_attached()
 except FreshProcessError as exc:
     print(exc, flush=True)
-debugged.listen(sys.stdin.readline().strip())
+debug.listen(sys.stdin.readline().strip())
 print("token set", flush=True)
 sys.stdin.read()
 """
@@ -64,9 +64,9 @@ def test_tensors_and_numbers_are_arrays_and_nothing_else_is() -> None:
 
 def test_no_port_is_opened_where_the_users_of_connections_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("debugpy")
-    monkeypatch.setattr(debugged, "lists_users", lambda: False)
+    monkeypatch.setattr(debug, "lists_users", lambda: False)
     with pytest.raises(rlnb.RlnbError, match="does not list the users of connections"):
-        debugged.listen("secret")
+        debug.listen("secret")
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from rlnb.protocol.requests import RunJobThere
 from rlnb.records.layout import JobDir
 from rlnb.spec import Job, Result
 from rlnb.storage import files
-from rlnb.worker.requests import job_there
-from rlnb.worker.requests.job_there import do_job
+from rlnb.worker.requests import serve
+from rlnb.worker.requests.serve import do_job
 
 OPTIONS = {"episodes": 4, "num_envs": 4, "seed": 1, "deterministic": True, "checkpoint": "logs/model_4.json"}
 
@@ -50,6 +50,6 @@ def test_films_and_exports_are_copied(root: Path, tmp_path: Path, monkeypatch: p
         result = Result(outcome="completed", values={"onnx": "exports/policy.onnx"})
         files.write_once(JobDir(folder).result, result)
 
-    monkeypatch.setattr(job_there, "do", export)
+    monkeypatch.setattr(serve, "do", export)
     answer = do_job(request(run, "export", tmp_path / "out"))
     assert [*answer.files] == ["media/1-export.mp4", "exports/policy.onnx", "jobs/1-export/result.json"]

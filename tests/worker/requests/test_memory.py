@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.worker.requests import memory
+from rlnb.worker.requests import warmup
 
 
 class Gpu:
@@ -40,7 +40,7 @@ class Gpu:
 def freed(monkeypatch: pytest.MonkeyPatch, gpu: Gpu) -> list[Any]:
     for name, module in gpu.modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    memory.free()
+    warmup.free_memory()
     return gpu.calls
 
 
@@ -52,7 +52,7 @@ def test_torch_and_warp_give_back_their_memory_of_the_devices_in_use(monkeypatch
 def test_a_process_that_has_not_used_a_gpu_calls_nothing_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     assert freed(monkeypatch, Gpu(used=False)) == []
     monkeypatch.delitem(sys.modules, "torch")
-    memory.free()
+    warmup.free_memory()
     assert "torch" not in sys.modules
 
 

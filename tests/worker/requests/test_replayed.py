@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.requests.replayed without a simulator; with one: tests/simulation/test_replay."""
+"""Tests of rlnb.worker.requests.replay without a simulator; with one: tests/simulation/test_replay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rlnb.errors import RlnbError
 from rlnb.protocol.requests import Replay
 from rlnb.spec import Task
-from rlnb.worker.requests.replayed import ReplayedEnv
+from rlnb.worker.requests.replay import ReplayedEnv
 
 
 def test_a_damaged_record_is_refused_before_an_env_is_made(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from rlnb.protocol import requests
 from rlnb.protocol.messages import Answer, Call, Failure, call, error_of, line
 from rlnb.spec import Task
 from rlnb.version import untested
+from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.requests import serve
-from rlnb.worker.requests.chores import Chores
 from rlnb.worker.requests.serve import Exchange
-from rlnb.worker.requests.sources import Sources
 from rlnb.worker.requests.tuner import KeptEnv
+from rlnb.worker.requests.warmup import Chores
 
 DEMO = Task(id="Demo")
 

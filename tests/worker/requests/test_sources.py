@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.requests.sources."""
+"""Tests of rlnb.worker.isaac.sources."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rlnb.errors import FreshProcessError
-from rlnb.worker.isaac.module import import_file
-from rlnb.worker.requests.sources import Sources
+from rlnb.worker.isaac.modules import import_file
+from rlnb.worker.isaac.sources import Sources
 
 PACKAGE = "package_of_a_user"
 

@@ -15,12 +15,12 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
-from rlnb.worker.acting import actions as random_or_zero
+from rlnb.worker.actions import actions as random_or_zero
 from rlnb.worker.flight import snapshot
-from rlnb.worker.flight.parts import States
-from rlnb.worker.flight.rewind import set_random_state
+from rlnb.worker.flight.recorder import set_random_state
+from rlnb.worker.flight.snapshot import States
 from rlnb.worker.isaac.env import environment
-from rlnb.worker.requests.debugged import DebuggedEnv, Values
+from rlnb.worker.requests.debug import DebuggedEnv, Values
 
 if TYPE_CHECKING:
     import numpy as np

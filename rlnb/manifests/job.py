@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.errors import Problem, whole_number
-from rlnb.manifests.documents import Document
-from rlnb.manifests.names import job_name
-from rlnb.pods.member import NAMES
-from rlnb.spec import Manifest
+from rlnb.pods.pod import NAMES
+from rlnb.spec import Json, Manifest
 
 PORT = 29500
 """Rendezvous port on the first node, unless the cluster chooses another."""
@@ -176,3 +175,83 @@ class Request:
         for line in self.lines:
             if not isinstance(line, str) or "\n" in line:
                 yield Problem(what=f"lines: {line!r} is not one line of text.", fix='lines=["--account=robots"]')
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+MOST = 46
+"""Most characters of a name. Kubernetes allows 63, of which operators need up to 17, as in ``-node-0-999-x7f2k``."""
+_SUFFIX = 5
+"""Characters at the end of a run's id that tell runs of the same second apart."""
+
+
+def job_name(run_id: str) -> str:
+    """Return a name for the job of a run: a DNS label of RFC 1035, which begins with a letter.
+
+    Kubeflow's PyTorchJob and TrainJob require such a label, and OSMO accepts it.
+    """
+    name = "rlnb-" + re.sub("[^a-z0-9]+", "-", run_id.lower()).strip("-")
+    return name if len(name) <= MOST else name[: MOST - _SUFFIX].rstrip("-") + name[-_SUFFIX:]
+
+
+# -- documents -------------------------------------------------------------------------------------------------------
+
+
+Document = Mapping[str, Json]
+"""A JSON object."""
+_AMBIGUOUS = re.compile(r"(?i)y|n|yes|no|on|off|[-+.\d][\d_:.]*")
+"""Text that YAML 1.1 reads as another type, as kubectl does: ``ACCEPT_EULA: Y`` would be a boolean."""
+
+
+def merged(base: Document, changes: Document) -> Document:
+    """Return a document with changes. Objects are merged at any depth, and lists of named objects by their names.
+
+    Any other list is replaced, as in a strategic merge of Kubernetes.
+    """
+    return {**base, **{key: _merged(base[key], value) if key in base else value for key, value in changes.items()}}
+
+
+def _merged(before: Json, after: Json) -> Json:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        return merged(before, after)
+    if _named(before) and _named(after) and isinstance(before, Sequence) and isinstance(after, Sequence):
+        items: dict[str, Json] = {_name(item): item for item in before}
+        for item in after:
+            items[_name(item)] = _merged(items[_name(item)], item) if _name(item) in items else item
+        return [*items.values()]
+    return after
+
+
+def _named(value: Json) -> bool:
+    """Return whether a value is a list of objects that have a name."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(item, Mapping) and "name" in item for item in value)
+
+
+def _name(item: Json) -> str:
+    assert isinstance(item, Mapping), "only lists of named objects are merged"
+    return str(item["name"])
+
+
+def yaml(document: Document) -> str:
+    """Return a document as YAML."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
+    def scalars(value: Json) -> Json:
+        if isinstance(value, Mapping):
+            return {key: scalars(item) for key, item in value.items()}
+        if isinstance(value, str):
+            if "\n" in value:
+                return LiteralScalarString(value)
+            return DoubleQuotedScalarString(value) if _AMBIGUOUS.fullmatch(value) else value
+        return [scalars(item) for item in value] if isinstance(value, Sequence) else value
+
+    writer, text = YAML(), io.StringIO()
+    writer.width = 4096
+    writer.indent(mapping=2, sequence=4, offset=2)
+    writer.representer.ignore_aliases = lambda *_: True
+    writer.dump(scalars(document), text)
+    return text.getvalue()

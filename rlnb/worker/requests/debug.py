@@ -12,8 +12,8 @@ from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
 from rlnb.protocol.requests import Address, Debug, EnvData, Picture, Reading
 from rlnb.records.camera_files import Wanted
-from rlnb.worker.acting import Act, acting
-from rlnb.worker.acting import actions as random_or_zero
+from rlnb.worker.actions import Act, acting
+from rlnb.worker.actions import actions as random_or_zero
 from rlnb.worker.cameras.live import Taker
 from rlnb.worker.isaac import isaaclab
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rlnb.errors import RlnbError
+from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks import plugins
+from rlnb.hooks.registry import package_versions
 from rlnb.jobs.jobs import NewJob
-from rlnb.mirror import tree
+from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Frame
-from rlnb.mirror.part import Part
-from rlnb.mirror.tree import Entry
+from rlnb.mirror.run_files import Entry, Part
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.withdrawal import withdraw
-from rlnb.settings import Root
+from rlnb.settings import Root, options
+from rlnb.simulation.remote_job import SharedJob
 from rlnb.spec import ENDED, Job, Json, Manifest
-from rlnb.storage import files
+from rlnb.storage import access, files
 from rlnb.storage.serial import from_json
+from rlnb.version import __version__
 
 LOOK_S, LONGEST_LOOK_S = 0.25, 1.0
 """Seconds between two looks at the folder of the run, on a fast file system and on a slow one."""
@@ -48,7 +51,8 @@ class Far:
         channel: Connection to the other machine.
         root: Folder of runs on this machine.
         manifest: The run.
-        have: Size in bytes, time of change and :func:`rlnb.mirror.tree.digest` of each file that the other machine has.
+        have: Size in bytes, time of change and digest (:func:`rlnb.mirror.run_files.digest`) of each file
+            that the other machine has.
     """
 
     def __init__(self, channel: Channel, root: Root, manifest: Manifest, have: Mapping[str, Json]) -> None:
@@ -103,7 +107,7 @@ class Far:
                 self._channel.send(Frame(kind="refused", path=frame.path, data={"error": str(exc)}))
 
     def _job(self, name: str) -> JobDir:
-        if not tree.is_inside(name) or "/" in name:
+        if not run_files.is_inside(name) or "/" in name:
             raise RlnbError(f"{name!r} is not the name of a job.")
         return JobDir(self._run.jobs_folder / name)
 
@@ -118,7 +122,7 @@ class Far:
         if any(map(files.there, (remote.begun(folder), folder.handle, folder.running()))):
             return
         record = from_json(Job, frame.data, ignore_unknown=True)
-        paths = {name: record.options.get(name) for name in tree.FILES}
+        paths = {name: record.options.get(name) for name in run_files.FILES}
         options = {name: str(self._run.path / str(path)) for name, path in paths.items() if _is_copy(path)}
         job = dataclasses.replace(record, options={**record.options, **options})
         if job.after and (other := self._job(job.after).successor_name()) not in ("", frame.path):
@@ -170,7 +174,7 @@ class Far:
         return Frame(kind="states", data=states)
 
     def _send_changes(self) -> None:
-        entries = tree.scan(self._run, self._library)
+        entries = run_files.scan(self._run, self._library)
         sizes: dict[str, Json] = {path: entry.size for path, entry in entries.items() if entry.way == "list"}
         if sizes != self._list or self._states_s == float("-inf"):
             self._channel.send(Frame(kind="list", data=sizes))  # a job that has ended here has all its checkpoints
@@ -181,12 +185,14 @@ class Far:
                     self._send_change(path, entry)
         for path in [path for path in self._sent if path not in entries]:
             del self._sent[path]
-            if tree.PASSING.fullmatch(path):
+            if run_files.PASSING.fullmatch(path):
                 self._channel.send(Frame(kind="gone", path=path))
 
     def _send_change(self, path: str, entry: Entry) -> None:
         size, mtime_ns = self._sent.get(path, (-1, 0))
-        if (digest := self._digests.pop(path, None)) is not None and digest != tree.digest(self._run.path / path, size):
+        if (digest := self._digests.pop(path, None)) is not None and digest != run_files.digest(
+            self._run.path / path, size
+        ):
             size = -1  # the file was written anew while there was no connection
         same = size == entry.size if entry.way == "grow" else (size, mtime_ns) == (entry.size, entry.mtime_ns)
         if same or (entry.way == "once" and size >= 0):
@@ -198,14 +204,14 @@ class Far:
             change = Frame(kind=entry.way, path=path, total=end, mtime_ns=status.st_mtime_ns)
             if begin == end:
                 self._channel.send(change)
-            for offset, body in tree.chunks(file, begin, end, CHUNK):
+            for offset, body in run_files.chunks(file, begin, end, CHUNK):
                 self._channel.send(dataclasses.replace(change, offset=offset, body=body))
         self._sent[path] = end, status.st_mtime_ns
 
 
 def _is_copy(path: Json) -> bool:
     """Return whether an option is the path of a checkpoint that was copied here for the job."""
-    return isinstance(path, str) and path.startswith("init/") and tree.is_inside(path)
+    return isinstance(path, str) and path.startswith("init/") and run_files.is_inside(path)
 
 
 def _make(run: RunDir, manifest: Manifest) -> None:
@@ -226,7 +232,7 @@ def _put(run: RunDir, frame: Frame) -> None:
         Closed: The part is not the next one.
         OSError: The file cannot be written.
     """
-    if not tree.is_inside(frame.path):
+    if not run_files.is_inside(frame.path):
         raise RlnbError(f"{frame.path!r} is not a path below the folder of a run.")
     Part(run.path / frame.path).write(frame)
 
@@ -244,7 +250,7 @@ def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:
         RlnbError: The path leads out of the folder of the run, or to something else than a file.
         OSError: The file does not exist, or cannot be read.
     """
-    if not tree.is_inside(wish.path):
+    if not run_files.is_inside(wish.path):
         raise RlnbError(f"{wish.path!r} is not a path below the folder of a run.")
     with files.open_regular(run.path / wish.path) as file:
         status = os.fstat(file.fileno())
@@ -253,5 +259,111 @@ def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:
         offset = wish.offset if is_same else 0
         if offset == status.st_size:
             channel.send(dataclasses.replace(frame, offset=offset))
-        for begin, body in tree.chunks(file, offset, status.st_size, CHUNK):
+        for begin, body in run_files.chunks(file, offset, status.st_size, CHUNK):
             channel.send(dataclasses.replace(frame, offset=begin, body=body))
+
+
+# -- inquiry ---------------------------------------------------------------------------------------------------------
+
+
+def answer_inquiry(root: Root, manifest: Manifest) -> Frame:
+    """Return the versions of this machine, and every problem that the run would have here.
+
+    Args:
+        root: Folder of runs on this machine.
+        manifest: The run, with its launcher on this machine.
+    """
+    problems = entries_of(_find(root, manifest))
+    return Frame(kind="answer", data={"python": sys.executable, "versions": dict(versions()), "problems": problems})
+
+
+def entries_of(problems: Iterable[Problem]) -> list[Json]:
+    """Return problems as a frame carries them."""
+    return [{"what": str(problem.what), "fix": str(problem.fix)} for problem in problems]
+
+
+def problems_of(frame: Frame) -> Sequence[Problem]:
+    """Return the problems that a frame from the other machine carries."""
+    entries = frame.data.get("problems")
+    items = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    return [Problem(what=str(entry.get("what", "")), fix=str(entry.get("fix", ""))) for entry in items]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of rlnb and of the packages of its plugins, by name."""
+    return {"rlnb": __version__, **package_versions()}
+
+
+def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
+    existing = next(folder for folder in (root.path, *root.path.parents) if os.path.exists(folder))
+    fix = "Use root= with a folder of yours on that machine."
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        yield Problem(what=f"the folder {root.path} cannot be written.", fix=fix)
+    for problem in access.sharing_problems(root.path):
+        team = 'To trust everybody who can write there instead: env={"RLNB_TEAM": "1"}.'
+        yield Problem(what=problem.what, fix=f"{fix} {team}")
+    assets = manifest.asset_root
+    if assets and "://" not in assets and not Path(assets).expanduser().is_dir():
+        yield Problem(what=f"asset_root={assets!r} is not a folder.", fix="Use a folder of that machine, or None.")
+    try:
+        plugins.library(manifest.library)
+    except RlnbError as exc:
+        yield Problem(what=str(exc), fix="Install the library's plugin on that machine.")
+    try:
+        yield from plugins.make_launcher(manifest.launcher, manifest.launcher_settings).check(manifest)
+    except CheckError as exc:
+        yield from exc.problems
+    except RlnbError as exc:
+        yield Problem(what=str(exc))
+
+
+# -- holder ----------------------------------------------------------------------------------------------------------
+
+
+STATE_S = 1.0
+"""Seconds between two reports of the job's state, which also show that this process lives."""
+HOLDER_SILENT_S = 30.0
+"""Seconds without a word from the kernel after which the job is ended."""
+
+
+def hold(channel: Channel, root: Root, manifest: Manifest, idle_s: float | None) -> None:
+    """Start a job for living simulators, and end it when the kernel is gone.
+
+    Args:
+        channel: Connection to the kernel.
+        root: Folder of rlnb on this machine.
+        manifest: The launcher of this machine, the interpreter of the worker and the asset root.
+        idle_s: Seconds without a request after which the job ends by itself; None means never.
+
+    Raises:
+        Closed: The kernel is gone.
+        RlnbError: The job cannot be started.
+    """
+    options.root, options.warm_idle_s = root.path, idle_s
+    launcher = plugins.make_launcher(manifest.launcher, manifest.launcher_settings)
+    try:
+        job = SharedJob(launcher, manifest.python, manifest.asset_root)
+    except CheckError as exc:
+        channel.send(Frame(kind="refused", data={"problems": entries_of(exc.problems)}))
+        return
+    try:
+        channel.send(Frame(kind="started", data={"folder": str(job.folder.path)}))
+        _report(channel, job)
+    finally:
+        job.end()
+
+
+def _report(channel: Channel, job: SharedJob) -> None:
+    """Report the state of the job to the kernel, until the kernel is silent.
+
+    Raises:
+        Closed: The kernel is gone.
+    """
+    told_s = float("-inf")
+    while time.monotonic() - channel.heard_s < HOLDER_SILENT_S:
+        frame = channel.receive(STATE_S)
+        if frame is not None and frame.kind == "reason":
+            channel.send(Frame(kind="reason", data={"text": job.reason()}))
+        if time.monotonic() - told_s > STATE_S:
+            told_s = time.monotonic()
+            channel.send(Frame(kind="state", data={"name": job.name, "ended": job.ended}))

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import importlib
 import importlib.util
+import inspect
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -16,6 +19,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Literal
 
+from rlnb.errors import RlnbError, did_you_mean
+from rlnb.hooks import plugins
+from rlnb.launch.command import BY_RLNB, SAFE_PATH
+from rlnb.storage import access
 from rlnb.storage.files import source_body
 
 
@@ -162,3 +169,122 @@ def _kind(name: str) -> Literal["", "folder", "module"]:
 
 def _module_name(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+# -- registrations ---------------------------------------------------------------------------------------------------
+
+
+CONFIG = "env_cfg_entry_point"
+"""Key of a registration with the task's env config."""
+INSTALL = (
+    "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then call "
+    "rlnb.simulator().restart()."
+)
+"""The fix for a module of the user that the worker does not find."""
+
+
+def check_registration(gym_id: str) -> None:
+    """Refuse a task whose registration names an env config that does not exist.
+
+    Raises:
+        RlnbError: The module or the class does not exist. An error inside the module is raised as it is.
+    """
+    import gymnasium
+
+    reference = gymnasium.spec(gym_id).kwargs[CONFIG]
+    if not isinstance(reference, str) or ":" not in reference or reference.endswith((".yaml", ".yml")):
+        return
+    name, _, attribute = reference.partition(":")
+    where = f"The registration of {gym_id} has {CONFIG}={reference!r}"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        if not is_part(exc.name, name):
+            raise  # a module that it imports is missing
+        raise RlnbError(f"{where}, but there is no module {exc.name!r}. Correct the registration.") from exc
+    if not hasattr(module, attribute):
+        hint = _similar_class(attribute, module)
+        raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
+
+
+def load_reference(reference: str) -> Any:
+    """Return the object that a ``"module:attr"`` string of the user names.
+
+    Raises:
+        RlnbError: The module or the attribute does not exist.
+    """
+    name, _, attribute = reference.partition(":")
+    try:
+        return plugins.load(reference)
+    except RlnbError as exc:
+        cause, fix = exc.__cause__, why_not(name)
+        if isinstance(cause, ModuleNotFoundError) and is_part(cause.name, name):
+            fix = f"{fix} {INSTALL}"
+        elif isinstance(cause, AttributeError) and name in sys.modules:
+            fix = f"{fix}{_similar_class(attribute, sys.modules[name])}"
+        text = str(exc)
+        raise RlnbError(f"{text}{'' if text.endswith('.') or not fix else '.'}{fix}") from exc
+
+
+def env_of(reference: str, cfg: Any) -> Any:
+    """Return the env with which a package has registered a config, which need not be in the config's module.
+
+    Args:
+        reference: The config as ``"module:class"``.
+        cfg: The config itself.
+
+    Returns:
+        The entry point of the env; None if no registration has the config.
+    """
+    import gymnasium
+
+    specs = gymnasium.registry.values()
+    same = (spec for spec in specs if (spec.kwargs or {}).get(CONFIG) in (reference, cfg))
+    return next((spec.entry_point for spec in same), None)
+
+
+def is_part(part: str | None, name: str) -> bool:
+    """Return whether a module is another one or a package around it."""
+    return part is not None and f"{name}.".startswith(f"{part}.")
+
+
+def _similar_class(name: str, module: ModuleType) -> str:
+    return did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)])
+
+
+# -- the working folder ----------------------------------------------------------------------------------------------
+# The worker is started without it (``python -P``): another user's ``json.py`` there would be executed as this user,
+# and one's own would replace Python's.
+
+
+_refused: dict[Path, str] = {}
+"""Working folders that are not searched, with who else can put modules there."""
+
+
+def search_working_folder() -> None:
+    """Search the working folder after all other folders, if only this user can put modules there.
+
+    With a ``PYTHONSAFEPATH`` of the user's own, it is not searched at all.
+    """
+    if os.environ.get(SAFE_PATH) == BY_RLNB:
+        del os.environ[SAFE_PATH]
+    if os.environ.get(SAFE_PATH) or not sys.flags.safe_path:  # without -P, Python itself searches it
+        return
+    try:
+        folder = Path.cwd()
+    except OSError:  # deleted
+        return
+    if who := access.adders_to(folder):
+        _refused[folder] = who
+    elif str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def why_not(module: str) -> str:
+    """Return a sentence if a module is missing because the working folder that has it is not searched; "" otherwise."""
+    top = module.partition(".")[0]
+    for folder, who in _refused.items():
+        if (folder / top).is_dir() or (folder / f"{top}.py").is_file():
+            why = f" The working folder {folder} has it, but is not searched, because of {who}."
+            return f"{why} If you trust them, add it to PYTHONPATH, or set RLNB_TEAM=1."
+    return ""

@@ -15,7 +15,6 @@ from rlnb.protocol import requests
 from rlnb.protocol.requests import Request, TaskRequest
 from rlnb.spec import Task
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
-from rlnb.worker.requests import memory
 from rlnb.worker.requests.tuner import KeptEnv
 
 
@@ -64,7 +63,7 @@ class Chores:
         except (Exception, SystemExit):
             # This was only a rehearsal: a request with the same error will report it.
             sys.stderr.write(traceback.format_exc())
-        memory.free()
+        free_memory()
         return True
 
 
@@ -90,7 +89,7 @@ def rehearse(task: Task, *, any_runtime: bool = True) -> None:
         task: The task.
         any_runtime: Whether a runtime such as Isaac Sim may be started for it.
     """
-    from rlnb.worker.acting import actions
+    from rlnb.worker.actions import actions
     from rlnb.worker.cameras.rig import Plan
     from rlnb.worker.isaac import isaaclab, kit
     from rlnb.worker.isaac.env import environment
@@ -109,3 +108,28 @@ def rehearse(task: Task, *, any_runtime: bool = True) -> None:
         plan.begin(raw)
         env.step(actions(raw, "zero"))
         shoot(raw, plan, None)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def free_memory() -> None:
+    """Give the memory of closed envs back to the GPU's driver.
+
+    In a process that has not used a GPU, do nothing: a call of CUDA would take memory. The process keeps its CUDA
+    contexts, and JAX keeps all memory that it has used.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return
+    import warp
+
+    gc.collect()
+    try:
+        torch.cuda.empty_cache()
+        for device in warp.get_cuda_devices():
+            if device.has_context and device.is_mempool_supported:
+                warp.set_mempool_release_threshold(device, 0)  # bytes that the pool keeps at a synchronisation
+        warp.synchronize()
+    except RuntimeError as exc:  # after an error in a kernel, all calls of CUDA fail; the next request reports it
+        sys.stderr.write(f"The GPU memory was not freed: {exc}\n")
