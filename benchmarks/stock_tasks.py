@@ -20,6 +20,7 @@ from results import record
 
 import rlnb
 from rlnb.cameras import preview as preview_module
+from rlnb.configs.card import check_overrides, runtime_problems
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
 from rlnb.simulation import simulator
@@ -68,8 +69,8 @@ def compared(id: str) -> Iterator[tuple[str, str, str]]:
     card = rlnb.task_card(task)
     if lacks_files(card):
         return
-    said = [problem.what for problem in rlnb.check(task)]
-    yield f"{id}, preview", said[0] if said and card.isaac_sim else "", shown(task)
+    said = [problem.what for problem in (*check_overrides(task, card), *runtime_problems(task, card))]
+    yield f"{id}, preview", said[0] if said else "", shown(task)
     for library in libraries_of(card) if not card.isaac_sim else ():
         said = [problem.what for problem in rlnb.check(task, library=library)]
         yield f"{id}, {library}", said[0] if said else "", "" if said else trained(task, library)

@@ -404,7 +404,7 @@ def bars(accounts: Sequence[Account]) -> go.Figure:
     """Return a horizontal bar for each run, the first at the top, with one colour for each part of its wall time."""
     import plotly.graph_objects as go
 
-    from rlnb.curves.figure import with_picture
+    from rlnb.display.figures import with_picture
 
     longest_s = max((account.parts.wall_s for account in accounts), default=0.0)
     per_unit, unit = next((scale, unit) for most_s, scale, unit in _UNITS if longest_s <= most_s)

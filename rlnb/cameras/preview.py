@@ -90,7 +90,7 @@ class Preview(Frames):
     def _save_mp4(self, path: Path) -> None:
         import numpy as np
 
-        from rlnb.display.video import Mp4
+        from rlnb.records.video import Mp4
 
         video = Mp4(path, self._fps)
         for moment in range(len(self.times_s)):

@@ -238,11 +238,12 @@ def tasks(
     """List the tasks of Isaac Lab and of your packages."""
     import fnmatch
 
+    from rlnb.configs.card import OWN_TASKS
     from rlnb.display.status import status
     from rlnb.protocol import requests
     from rlnb.settings import options
     from rlnb.simulation import simulator
-    from rlnb.tasks.task import OWN_TASKS, module_names
+    from rlnb.tasks.task import module_names
 
     call = requests.Tasks(imports=module_names(options.imports if imports is None else imports))
     with status("Listing the tasks of Isaac Lab (10 to 15 s)"):

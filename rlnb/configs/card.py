@@ -21,6 +21,11 @@ from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import files
 
+OWN_TASKS = (
+    'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
+    'point in isaaclab.tasks. An env config needs neither: rlnb.task("my_project.module:EnvCfg").'
+)
+"""How to use tasks that Isaac Lab does not know."""
 CARD_SCHEMA = 17
 """Version of the fields of a task card. A cached card of another version is not read."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -190,46 +189,6 @@ def _trace(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Jso
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
     }
-
-
-def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
-    """Return a figure as a Jupyter mime bundle of plotly JSON, with a PNG for pages that cannot draw plotly JSON."""
-    import base64
-    import json
-
-    from rlnb.display.figures import png
-
-    data = json.loads(chart.to_json())
-    data["config"] = {"displaylogo": False, "responsive": True}
-    bundle: dict[str, Json] = {"application/vnd.plotly.v1+json": data, "text/plain": "Metric curves"}
-    if picture:
-        bundle["image/png"] = base64.b64encode(png(chart)).decode()
-    return bundle
-
-
-def with_picture(chart: go.Figure) -> go.Figure:
-    """Return a copy of the figure that includes a PNG when no page draws it, as in nbconvert or a batch job."""
-    return _figure_with_picture()(chart)
-
-
-@functools.cache
-def _figure_with_picture() -> type[go.Figure]:
-    """Return the figure class. It is made on first use, because importing plotly is slow."""
-    import plotly.graph_objects as go
-
-    from rlnb.display import front_end
-    from rlnb.display.figures import drawable
-
-    class Figure(go.Figure):
-        """Plotly's figure, with a PNG in a static notebook."""
-
-        def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Json]:
-            return mimebundle(self, picture=not front_end.is_live() and drawable(self))
-
-        def _ipython_display_(self) -> None:
-            front_end.show_bundle(self._repr_mimebundle_())
-
-    return Figure
 
 
 def colour(number: int) -> str:

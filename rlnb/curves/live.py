@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.curves import figure, panels, progress, stream
 from rlnb.curves.stream import GOING, Ended, FromPage, PlotlyJs, Sign, Stream, Whole, packed
 from rlnb.display import front_end
+from rlnb.display.figures import mimebundle
 from rlnb.display.front_end import MainThread
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
@@ -98,7 +99,7 @@ def watch(
     else:
         figure.select(several, metrics)  # check the names before waiting
         _wait(several)
-        front_end.show_bundle(figure.mimebundle(figure.figure(several, metrics, x), picture=True))
+        front_end.show_bundle(mimebundle(figure.figure(several, metrics, x), picture=True))
         if page := newest_films(several):
             front_end.show_bundle({"text/html": page, "text/plain": "the newest film of each run"})
         panels.show(several)
@@ -323,7 +324,7 @@ class Dashboard:
         )
         chart = figure.figure(self._runs, self._metrics, self._x)
         self._lines.update({"text/html": lines}, raw=True)
-        bundle = figure.mimebundle(chart, picture=True)
+        bundle = mimebundle(chart, picture=True)
         self._place.update(bundle, raw=True)
         self._below.update({"text/html": newest_films(self._runs) + panels.pictures(self._runs)}, raw=True)
         self._page.close(bundle)

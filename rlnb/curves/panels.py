@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rlnb.curves import figure as curves
 from rlnb.display import figures
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.hooks.registry import call
@@ -57,9 +56,9 @@ def show(runs: Sequence[RunFacts]) -> None:
 def _bundle(panel: Panel) -> dict[str, Json]:
     figure = panel.figure()
     if figures.drawable(figure):
-        return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
+        return {**figures.mimebundle(figure, picture=True), "text/plain": panel.title}
     text = f"{panel.title}: open the notebook to see this figure"  # only a browser can draw it
-    return {**curves.mimebundle(figure, picture=False), "text/plain": text}
+    return {**figures.mimebundle(figure, picture=False), "text/plain": text}
 
 
 def _trouble(text: str, exc: BaseException | None) -> dict[str, Json]:

@@ -1,7 +1,8 @@
-"""A Plotly figure as a PNG. matplotlib draws it, because kaleido needs a browser, which many machines lack."""
+"""Plotly figures in a cell, and as PNGs. matplotlib draws these, because kaleido needs a browser."""
 
 from __future__ import annotations
 
+import functools
 import html
 import io
 import re
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from rlnb.spec import Json
 
 _DASHES: Mapping[str, Literal["-", "--", ":", "-."]] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _DPI = 110
@@ -215,3 +218,40 @@ def _spot(x: float, y: float) -> Spot:
 
 def _plain(text: str | None) -> str:
     return html.unescape(re.sub(r"</?b>", "", text or "").replace("<br>", "\n"))
+
+
+def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
+    """Return a figure as a Jupyter mime bundle of plotly JSON, with a PNG for pages that cannot draw plotly JSON."""
+    import base64
+    import json
+
+    data = json.loads(chart.to_json())
+    data["config"] = {"displaylogo": False, "responsive": True}
+    bundle: dict[str, Json] = {"application/vnd.plotly.v1+json": data, "text/plain": "Metric curves"}
+    if picture:
+        bundle["image/png"] = base64.b64encode(png(chart)).decode()
+    return bundle
+
+
+def with_picture(chart: go.Figure) -> go.Figure:
+    """Return a copy of the figure that includes a PNG when no page draws it, as in nbconvert or a batch job."""
+    return _figure_with_picture()(chart)
+
+
+@functools.cache
+def _figure_with_picture() -> type[go.Figure]:
+    """Return the figure class. It is made on first use, because importing plotly is slow."""
+    import plotly.graph_objects as go
+
+    from rlnb.display import front_end
+
+    class Figure(go.Figure):
+        """Plotly's figure, with a PNG in a static notebook."""
+
+        def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Json]:
+            return mimebundle(self, picture=not front_end.is_live() and drawable(self))
+
+        def _ipython_display_(self) -> None:
+            front_end.show_bundle(self._repr_mimebundle_())
+
+    return Figure

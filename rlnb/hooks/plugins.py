@@ -16,7 +16,7 @@ from rlnb.contracts.libraries import Library, Role, Space, Spaces
 from rlnb.contracts.plugin_types import AssetPack, LauncherType
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
 from rlnb.hooks.plugin import INTERRUPTS, HookError, Plugin, cause_of, reason_of
-from rlnb.hooks.registry import registered
+from rlnb.hooks.registry import OWN_LAUNCHERS, registered
 from rlnb.spec import METRICS, Json, Manifest, Task
 from rlnb.storage.serial import wrong_fields
 from rlnb.storage.yaml_file import read_agent
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
 
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
-
-LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
-INJECTED = LauncherType(name="injected", factory="rlnb.launch.injected:InjectedLauncher")
-OWN = {LOCAL.name: LOCAL, INJECTED.name: INJECTED}
-"""The launchers of rlnb itself, by name."""
 
 SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
 """The library of a run that starts a plain training script."""
@@ -70,7 +65,8 @@ def metrics() -> dict[str, str]:
 
 def launchers() -> dict[str, LauncherType]:
     """Return the installed launchers by name."""
-    return {**OWN, **_by_name("rlnb_launchers", LauncherType)}
+    found = _by_name("rlnb_launchers", LauncherType)
+    return {**{name: found[name] for name in OWN_LAUNCHERS if name in found}, **found}
 
 
 def tasks() -> dict[str, Task]:

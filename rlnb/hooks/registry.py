@@ -27,7 +27,10 @@ REGISTRATION = {
     "rlnb_asset_packs": "an asset pack",
 }
 """The hooks that register objects, with the kind of these objects. A plugin that fails in one is left out."""
-RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": ("local", "injected")}
+OWN = "rlnb"
+"""Name of the package, and of the entry point by which it registers its own launchers."""
+OWN_LAUNCHERS = ("local", "injected")
+RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": OWN_LAUNCHERS}
 """Names that are rlnb's own."""
 _lock = threading.RLock()
 """Held by each function of this module: the threads of a Jupyter server look up plugins at the same time."""
@@ -59,7 +62,11 @@ class Registry:
 
     def _load(self) -> None:
         values: dict[str, str] = {}
-        for entry in sorted(metadata.entry_points(group="rlnb")):
+        entries = sorted(metadata.entry_points(group="rlnb"))
+        own = [entry for entry in entries if _is_own(plugin_of(entry))]
+        if not own:
+            self._untold.append("rlnb is not installed as a package, so it cannot start a run. Install it again.")
+        for entry in [*own, *(entry for entry in entries if entry not in own)]:
             value = values.setdefault(entry.name, entry.value)
             if value != entry.value:
                 second = plugin_of(entry)
@@ -195,13 +202,18 @@ class Registry:
         for name in sorted(owners):
             for plugin in owners[name]:
                 others = " and ".join(f"the {other}" for other in owners[name] if other is not plugin)
+                if _is_own(plugin):
+                    continue
                 if name in reserved:
                     self._remark(plugin, f"registers {kind} named {name!r}, which is a name of rlnb's own. Rename it.")
                 elif others:
                     fix = "Uninstall one of them. Until then, neither is used."
                     self._remark(plugin, f"has {kind} named {name!r}, as has {others}. {fix}")
         unique = {name for name in owners if len(owners[name]) == 1 and name not in reserved}
-        return [(plugin, tuple(item for item in items if _name(item) in unique)) for plugin, items in pairs]
+        return [
+            (plugin, tuple(item for item in items if _name(item) in (reserved if _is_own(plugin) else unique)))
+            for plugin, items in pairs
+        ]
 
     def _remark_absent_backends(self) -> None:
         """Remark each library whose backend is in a module that does not exist, so that no run of it can start."""
@@ -234,6 +246,11 @@ class Registry:
     def forget(self) -> None:
         """Give no warning of the faults that were found, since the caller shows them."""
         self._untold.clear()
+
+
+def _is_own(plugin: Plugin) -> bool:
+    """Return whether a plugin is rlnb itself."""
+    return plugin.name == plugin.distribution == OWN
 
 
 def _name(item: Any) -> str:
@@ -323,7 +340,7 @@ def installed() -> list[Plugin]:
         plugins.forget()
         works = plugins.manager.has_plugin
         every = (plugin for plugin in plugins.plugins.values() if plugin.error or works(plugin.name))
-        return sorted(every, key=lambda plugin: plugin.name)
+        return sorted((plugin for plugin in every if not _is_own(plugin)), key=lambda plugin: plugin.name)
 
 
 def package_versions() -> dict[str, str]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.display.table import counted
-from rlnb.display.video import Video
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
+from rlnb.records.video import Video
 from rlnb.spec import EnvMode
 from rlnb.storage import files
 from rlnb.storage.serial import from_json

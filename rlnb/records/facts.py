@@ -30,12 +30,12 @@ from rlnb.storage.files import whole
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rlnb.display.video import Video
     from rlnb.metrics.metrics import Metrics, NewestValues
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
     from rlnb.records.incidents import Alert, Restart, Shortage, Waits
+    from rlnb.records.video import Video
     from rlnb.spec import Json, Manifest, Result, Started, Task
 
 MOST_LOG_BYTES = 1 << 26
@@ -281,7 +281,7 @@ class RunFacts:
     @property
     def films(self) -> Mapping[int, Video]:
         """The films that were made during the training (``film_every=``), by learning iteration."""
-        from rlnb.display.video import Video
+        from rlnb.records.video import Video
 
         paths = sorted(entries.matching(self._record.folder.media, f"{FILM}*.mp4"))
         numbers = ((path.stem.removeprefix(FILM), path) for path in paths)

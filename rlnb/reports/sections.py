@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from rlnb.curves import figure
 from rlnb.diagnosis.diagnosis import diagnose
+from rlnb.display.figures import mimebundle
 from rlnb.display.table import counted, duration, table
-from rlnb.display.video import read
 from rlnb.errors import RlnbError
 from rlnb.records.arguments import resolved_configs
 from rlnb.records.facts import RunFacts, differences
@@ -23,6 +23,7 @@ from rlnb.records.find import run_of
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
 from rlnb.records.stock_record import StockRecord
+from rlnb.records.video import read
 from rlnb.storage import entries, files
 from rlnb.storage.clock import moment_s
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from rlnb.accounting.goodput import Goodput
-    from rlnb.display.video import Video
     from rlnb.records.facts import RunFacts
+    from rlnb.records.video import Video
     from rlnb.spec import Json
 
 PICTURE_PX = 720
@@ -119,7 +120,7 @@ class Curves:
         self._chart, self._description = chart, description
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Json], dict[str, Json]]:
-        bundle = {**figure.mimebundle(self._chart, picture=True), "text/plain": self._description}
+        bundle = {**mimebundle(self._chart, picture=True), "text/plain": self._description}
         return bundle, {"image/png": {"alt": self._description}}
 
 

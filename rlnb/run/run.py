@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
     from rlnb.diagnosis.diagnosis import Diagnosis
     from rlnb.display.live_pictures import LiveView
-    from rlnb.display.video import Video
     from rlnb.records.evaluation import Evaluation
+    from rlnb.records.video import Video
 
 SHOW_S = 1.0
 """Seconds between two reads of a run's progress; on a small machine, reading slows the training."""
@@ -341,7 +341,8 @@ class Run(RunFacts):
 
     def plot(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Return the curves as a Plotly figure; see :func:`rlnb.curves.figure.figure`."""
-        from rlnb.curves.figure import figure, with_picture
+        from rlnb.curves.figure import figure
+        from rlnb.display.figures import with_picture
 
         return with_picture(figure([self], metrics=metrics, x=x))
 

@@ -75,7 +75,8 @@ class Groups(Mapping[str, Runs]):
 
     def plot(self) -> go.Figure:
         """Return the mean curve of each group over frames, with its 95 % interval as a band."""
-        from rlnb.curves.figure import bands_figure, with_picture
+        from rlnb.curves.figure import bands_figure
+        from rlnb.display.figures import with_picture
 
         return with_picture(bands_figure(self, self.metrics))
 
@@ -84,7 +85,7 @@ class Groups(Mapping[str, Runs]):
         return f"Groups({', '.join(sizes)})"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Json]:
-        from rlnb.curves.figure import mimebundle
+        from rlnb.display.figures import mimebundle
 
         return {**mimebundle(self.plot(), picture=True), "text/plain": f"{self!r}\n{self.table()}"}
 

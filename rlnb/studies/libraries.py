@@ -168,7 +168,8 @@ class Comparison:
         Args:
             metrics: Names of the metrics, one subplot for each.
         """
-        from rlnb.curves.figure import bands_figure, with_picture
+        from rlnb.curves.figure import bands_figure
+        from rlnb.display.figures import with_picture
 
         return with_picture(bands_figure(self.runs, metrics))
 

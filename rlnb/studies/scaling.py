@@ -135,7 +135,7 @@ class ScalingStudy:
         """Return the efficiency over ranks, with a line at 80 %, and the curves of reward, loss and success."""
         from plotly.subplots import make_subplots
 
-        from rlnb.curves.figure import with_picture
+        from rlnb.display.figures import with_picture
 
         metrics = [name for name in ("reward", "value_loss", "success_rate") if self._logs(name)]
         titles = ["efficiency", *(name.replace("_", " ") for name in metrics)]

@@ -166,7 +166,7 @@ class Sweep:
         """Return a parallel-coordinates figure with one line per complete trial, coloured by the trial's value."""
         import optuna
 
-        from rlnb.curves.figure import with_picture
+        from rlnb.display.figures import with_picture
         from rlnb.studies.sweep_figures import parallel_coordinates
 
         study = self.study
@@ -197,7 +197,7 @@ class Sweep:
         Raises:
             RlnbError: Fewer than four trials are complete.
         """
-        from rlnb.curves.figure import with_picture
+        from rlnb.display.figures import with_picture
         from rlnb.studies.sweep_figures import importance_bars
 
         return with_picture(importance_bars(self.importances()))

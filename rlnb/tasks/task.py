@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from rlnb.configs.card import TaskCard
     from rlnb.tasks.agent import AgentConfig
 
-OWN_TASKS = (
-    'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
-    'point in isaaclab.tasks. An env config needs neither: rlnb.task("my_project.module:EnvCfg").'
-)
-"""How to use tasks that Isaac Lab does not know."""
-
 
 class Task(spec.Task):
     """A task: an Isaac Lab env config and the changes to it. Made by :func:`rlnb.task`.

@@ -11,7 +11,7 @@ import pytest
 from lab import CHROMIUM
 
 import rlnb
-from rlnb.display.video import Mp4
+from rlnb.records.video import Mp4
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed here")]
 PLAYING = "(v => v.duration > 0 && v.currentTime > 0)(document.querySelector('video'))"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from users import as_root, given, link
 
-from rlnb.display import video
-from rlnb.display.video import Mp4, Video
+from rlnb.records import video
+from rlnb.records.video import Mp4, Video
 from rlnb.reports import sections
 
 GREYS = (0, 120, 240)

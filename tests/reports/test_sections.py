@@ -15,7 +15,7 @@ from PIL import Image
 
 import rlnb
 from rlnb.cli.training import show_run
-from rlnb.display.video import Mp4
+from rlnb.records.video import Mp4
 from rlnb.reports import sections
 
 

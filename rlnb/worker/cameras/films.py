@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.display.pictures import tiled
-from rlnb.display.video import Mp4
+from rlnb.records.video import Mp4
 from rlnb.storage import entries
 from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.rig import Plan

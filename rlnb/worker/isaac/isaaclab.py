@@ -22,13 +22,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rlnb.configs.card import AssetRoot, Selectors
+from rlnb.configs.card import OWN_TASKS, AssetRoot, Selectors
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.hooks import plugins
 from rlnb.machine.packages import install_line
 from rlnb.spec import Task
 from rlnb.storage import files
-from rlnb.tasks.task import OWN_TASKS
 from rlnb.version import PACKAGES
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.display.video import Video
+from rlnb.records.video import Video
 from rlnb.worker.cameras import films
 from rlnb.worker.cameras.films import FEWEST, SHARE, Films
 
