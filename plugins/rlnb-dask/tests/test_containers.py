@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rlnb_dask.queues import checks
+from rlnb_dask.queues.launcher import training_problems
 
 import rlnb
 from rlnb.hooks.registry import require
@@ -109,12 +109,12 @@ def test_a_folder_that_a_runtime_would_split_is_refused(
     launcher = rlnb.slurm(container="lab", container_runtime=runtime, walltime="01:00:00")
     for name in ("a b", "a:b", "a,b"):
         monkeypatch.setattr(rlnb.options, "root", tmp_path / name)
-        lines = [problem.what for problem in checks.training_problems(launcher, manifest())]
+        lines = [problem.what for problem in training_problems(launcher, manifest())]
         expected = f"{tmp_path / name} cannot be mounted in a container of {runtime}, because its name contains"
         assert [line.startswith(expected) for line in lines] == [True] * (name in refused)
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     in_assets = dataclasses.replace(manifest(), asset_root="/as:sets")
-    (problem,) = checks.training_problems(launcher, in_assets)
+    (problem,) = training_problems(launcher, in_assets)
     assert problem.what.startswith("/as:sets cannot be mounted")
     outside = rlnb.slurm(walltime="01:00:00")
-    assert not [*checks.training_problems(outside, in_assets)]
+    assert not [*training_problems(outside, in_assets)]

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from rlnb_dask import host
-from rlnb_dask.queues.host_job import OwnJob
+from rlnb_dask.queues.slurm import OwnJob
 
 import rlnb
 

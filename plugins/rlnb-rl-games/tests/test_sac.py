@@ -163,7 +163,7 @@ def test_a_training_ends_although_no_episode_has_ended(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_checkpoints_keep_their_buffers(tmp_path: Path) -> None:
-    from rlnb_rl_games.plugin import BUFFER
+    from rlnb_rl_games.companions import BUFFER
 
     train = Trainings(tmp_path)
     train(4)

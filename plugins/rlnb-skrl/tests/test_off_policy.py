@@ -14,9 +14,9 @@ import gymnasium
 import torch
 from rlnb_skrl import off_policy
 from rlnb_skrl.bounded import BoundedActions
+from rlnb_skrl.companions import BUFFER
 from rlnb_skrl.off_policy import OffPolicyRecorder
 from rlnb_skrl.part import parts
-from rlnb_skrl.plugin import BUFFER
 from skrl.envs.wrappers.torch.base import Wrapper
 from skrl.utils.runner.torch import Runner
 

@@ -28,7 +28,7 @@ from rlnb_dask.clusters import AWAY_S, COMPLETING_S, FIRST_PAUSE_S, Cluster
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.own_job import forget_own_job
 from rlnb_dask.plugin import LAUNCHERS
-from rlnb_dask.queues import host_job
+from rlnb_dask.queues import slurm
 from rlnb_dask.queues.launcher import QueueLauncher
 from rlnb_dask.quiet import QUIET
 
@@ -73,7 +73,7 @@ class Host:
     """
 
     def __init__(
-        self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, own_job: host_job.OwnJob | None = None
+        self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, own_job: slurm.OwnJob | None = None
     ) -> None:
         self._job, self._launcher, self._nodes = job, launcher, job.command.nodes
         self._cluster = Cluster(launcher, self._nodes, job)
@@ -117,7 +117,7 @@ class Host:
         assert self._own_job is not None
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         log = self._job.path / self._launcher.log
-        how, by_a_person = host_job.end_of(log.read_text(errors="replace") if log.exists() else "")
+        how, by_a_person = slurm.end_of(log.read_text(errors="replace") if log.exists() else "")
         error = f"Slurm's job {self._own_job.number}, in which the host of this training ran, {how}"
         logger.info("%s", error)
         self._job.end("cancelled" if by_a_person else "failed", error, interrupted=not by_a_person)
@@ -338,7 +338,7 @@ def main() -> None:
     launcher = launcher_of(job)
     if job.result is not None:  # Slurm has started the host's job a second time, and the training goes on elsewhere
         return
-    own_job = host_job.own_job(launcher, os.environ)
+    own_job = slurm.own_job(launcher, os.environ)
     forget_own_job(os.environ)
     logger.info("%r", launcher)
     owner = Host(job, launcher, own_job)

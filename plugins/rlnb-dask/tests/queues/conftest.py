@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rlnb_dask.queues import checks
+from rlnb_dask.queues import launcher
 
 import rlnb
 from rlnb.hooks import plugins
@@ -19,7 +19,7 @@ from rlnb.hooks import plugins
 @pytest.fixture(autouse=True)
 def unanswered() -> None:
     """Forget the answers of the queue that an earlier test has got."""
-    checks._answers.clear()
+    launcher._answers.clear()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import dask
 import pytest
-from rlnb_dask.queues import checks
+from rlnb_dask.queues import launcher
 
 import rlnb
 
@@ -133,6 +133,6 @@ def test_the_queue_is_asked_once_for_equal_jobs(
     with dask.config.set({"jobqueue.slurm.job-extra-directives": ["--constraint=h100"]}):
         problems(account="drones")
     assert (tmp_path / "calls").read_text() == "x\n" * 3, "the site's settings are in the job too"
-    monkeypatch.setattr(checks, "KEEP_S", 0.0)
+    monkeypatch.setattr(launcher, "KEEP_S", 0.0)
     problems(account="drones")
     assert (tmp_path / "calls").read_text() == "x\n" * 4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rlnb_dask.queues import host_job
+from rlnb_dask.queues import slurm
 
 import rlnb
 
@@ -41,7 +41,7 @@ def test_the_script_of_a_host() -> None:
         host="job",
         host_directives="--partition=cpu",
     )
-    assert host_job.script(launcher, Path("/runs/a b/jobs/0-train")) == SCRIPT
+    assert slurm.script(launcher, Path("/runs/a b/jobs/0-train")) == SCRIPT
     assert launcher.settings["host_directives"] == ["--partition=cpu"]
 
 
@@ -85,14 +85,14 @@ def test_a_host_whose_submission_has_lost_its_answer_is_not_submitted_twice(
 
 
 def test_one_query_tells_the_states_of_all_hosts(tmp_path: Path, commands: Callable[[str, str], None]) -> None:
-    queue = host_job.Queue()
+    queue = slurm.Queue()
     commands("squeue", f"echo $3 >> {tmp_path}/calls; echo '70 RUNNING'; echo '72 PENDING'")
     assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
     queue.asked_s = float("-inf")
     assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
     assert (tmp_path / "calls").read_text().split() == ["70", "70,71", "70,72", "70,72"]
     commands("squeue", f"echo $3 >> {tmp_path}/calls; exit 1")
-    queue = host_job.Queue()
+    queue = slurm.Queue()
     assert [queue.state(number) for number in ("70", "71", "70")] == [None] * 3
     assert (tmp_path / "calls").read_text().split()[4:] == ["70"], "a Slurm that is away gets one query"
 
@@ -101,8 +101,8 @@ def test_a_slurm_that_hangs_holds_no_look_at_a_run(
     tmp_path: Path, commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mirror that looks at its run has to say something in time, and so has a living simulator's job."""
-    monkeypatch.setattr(host_job, "WITHIN_S", 0.2)
-    queue = host_job.Queue()
+    monkeypatch.setattr(slurm, "WITHIN_S", 0.2)
+    queue = slurm.Queue()
     commands("squeue", f"while [ ! -e {tmp_path}/back ]; do sleep 0.1; done; echo '70 RUNNING'")
     begin_s = time.monotonic()
     assert [queue.state(number) for number in ("70", "71", "70", "71")] == [None] * 4
@@ -125,7 +125,7 @@ def test_a_waiting_host_cannot_leave_the_queue_from_a_machine_without_scancel(
 def test_a_host_lives_while_its_job_waits_or_runs(
     tmp_path: Path, commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_job, "ASK_S", 0.0)
+    monkeypatch.setattr(slurm, "ASK_S", 0.0)
     launcher, handle = rlnb.slurm(), {"slurm_job": "70"}
     commands("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert launcher.alive(handle, tmp_path) is None
@@ -146,9 +146,9 @@ def test_a_host_lives_while_its_job_waits_or_runs(
 
 def test_the_end_of_a_hosts_own_job_counts_only_for_a_host_as_a_job(commands: Callable[[str, str], None]) -> None:
     launcher = rlnb.slurm(host="job")
-    assert host_job.own_job(rlnb.slurm(), {"SLURM_JOB_ID": "7"}) is None
-    assert host_job.own_job(launcher, {}) is None
-    job = host_job.own_job(launcher, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1795682858"})
+    assert slurm.own_job(rlnb.slurm(), {"SLURM_JOB_ID": "7"}) is None
+    assert slurm.own_job(launcher, {}) is None
+    job = slurm.own_job(launcher, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1795682858"})
     assert job is not None
     assert job.end_s() == 1795682858.0
 
@@ -156,13 +156,13 @@ def test_the_end_of_a_hosts_own_job_counts_only_for_a_host_as_a_job(commands: Ca
 def test_a_controller_that_is_away_is_asked_again_for_the_end_of_a_hosts_own_job(
     commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = host_job.own_job(rlnb.slurm(host="job"), {"SLURM_JOB_ID": "7"})
+    job = slurm.own_job(rlnb.slurm(host="job"), {"SLURM_JOB_ID": "7"})
     assert job is not None
     commands("scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert job.end_s() is None
     commands("scontrol", 'echo "JobId=$4 JobState=RUNNING EndTime=1795682858"')
     assert job.end_s() is None, "Slurm is not asked again at once"
-    monkeypatch.setattr(host_job, "OWN_END_S", 0.0)
+    monkeypatch.setattr(slurm, "OWN_END_S", 0.0)
     assert job.end_s() == 1795682858.0
 
 
@@ -180,8 +180,8 @@ def test_a_controller_that_is_away_is_asked_again_for_the_end_of_a_hosts_own_job
 def test_the_end_of_a_hosts_own_job_is_read_from_its_output(cause: str, end: tuple[str, bool]) -> None:
     step = "*** STEP 8.0 ON node1 CANCELLED AT 2026-11-28T04:42:55 DUE TO PREEMPTION ***"
     line = f"slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-28T04:42:55{cause} ***"
-    assert host_job.end_of(f"12:00:00 submitted to the queue: jobs 8\n{line}\n{step}\n") == end
+    assert slurm.end_of(f"12:00:00 submitted to the queue: jobs 8\n{line}\n{step}\n") == end
 
 
 def test_a_host_that_got_a_signal_without_a_word_of_slurms_was_ended_by_a_person() -> None:
-    assert host_job.end_of("12:00:00 submitted to the queue: jobs 8\n") == ("was ended by a signal", True)
+    assert slurm.end_of("12:00:00 submitted to the queue: jobs 8\n") == ("was ended by a signal", True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from rlnb import Library, hookimpl
+from rlnb_rl_games.companions import BUFFER
+from rlnb_rl_games.sizes import SIZES
 
 SET = ("num_actors", "multi_gpu", "train_dir", "full_experiment_name", "env_info")
 """Values of ``params.config`` that the backend sets."""
-BUFFER = ".replay_buffer.npz"
-"""End of the name of the file beside a checkpoint that holds its replay buffer."""
-SIZES = ("minibatch_size", "central_value_config.minibatch_size")
-"""Values of ``params.config`` that have to divide the frames of a rank's iteration."""
 POSITIVE = (
     "horizon_length",
     "mini_epochs",

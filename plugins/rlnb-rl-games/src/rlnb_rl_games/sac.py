@@ -20,7 +20,7 @@ from rlnb.backend import (
     write_tensors,
     write_whole,
 )
-from rlnb_rl_games.plugin import BUFFER
+from rlnb_rl_games.companions import BUFFER
 
 BUFFERS = 2
 """Number of newest checkpoints that keep their replay buffer. The older of them serves if the newest is damaged."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rlnb import Problem
-from rlnb_rl_games.plugin import SIZES
 
 CONFIG = "params.config."
+SIZES = ("minibatch_size", "central_value_config.minibatch_size")
+"""Values of ``params.config`` that have to divide the frames of a rank's iteration."""
 HORIZON, SEQUENCE = f"{CONFIG}horizon_length", f"{CONFIG}seq_length"
 NORMALIZES = f"{CONFIG}normalize_advantage"
 SIZES_IN_CONFIG = frozenset(f"{CONFIG}{name}" for name in SIZES)

@@ -10,7 +10,7 @@ import torch
 
 from rlnb import RlnbError
 from rlnb.backend import read_tensors, remove_older, write_tensors
-from rlnb_skrl.plugin import BUFFER
+from rlnb_skrl.companions import BUFFER
 from rlnb_skrl.record import Recorder
 
 OFF_POLICY = ("SAC", "TD3", "DDPG")

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import rlnb
 from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
+from rlnb_skrl.companions import BUFFER
 
-BUFFER = ".replay_buffer.npz"
-"""End of the name of the file beside a checkpoint that holds its replay buffer."""
 ITERATION = "agent.experiment.write_interval"
 """Number of timesteps in an iteration of an off-policy algorithm."""
 SHORTEST = 2

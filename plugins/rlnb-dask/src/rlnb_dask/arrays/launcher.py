@@ -14,7 +14,7 @@ from rlnb import HostedLauncher, Problem
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
 from rlnb_dask.arrays.queue import ArrayQueue
 from rlnb_dask.arrays.script import element_script
-from rlnb_dask.queues import checks
+from rlnb_dask.queues import launcher
 from rlnb_dask.queues.launcher import QueueLauncher
 
 LOOK_S = 3.0
@@ -43,7 +43,7 @@ class ArrayQueueLauncher(QueueLauncher):
         if most is not None and count > most:
             what = f"An array of this {self.title} has at most {most} jobs, not {count}."
             problems.append(Problem(what=what, fix=f"Use at most {most} runs, or array=False."))
-        if not problems and not any(checks.setting_problems(self)) and not any(checks.queue_problems(self)):
+        if not problems and not any(launcher.setting_problems(self)) and not any(launcher.queue_problems(self)):
             refusal = self.array_refusal(count)  # otherwise, each run has the problem of its own job
             problems += [refusal] if refusal else []
         return problems
