@@ -28,7 +28,7 @@ STOCK_CONFIG = """
     return resolve_task_config(task, name, overrides=[])[1]
 """
 OURS = """
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.configs.agent import libraries_of
 from rlnb.worker.isaac import agents, isaaclab

@@ -118,7 +118,7 @@ def test_rlnb_launchers_adds_a_launcher_as_an_attribute_of_rlnb(
     run = echo(launcher=rlnb.pigeon(max_running=1))
     assert run.wait(WAIT_S).state == "completed"
     assert run.manifest.launcher == "pigeon"
-    assert repr(plugins.launcher("local")) == repr(plugins.LOCAL)
+    assert plugins.launcher("local").factory == "rlnb.launch.local:LocalLauncher"
 
 
 def test_rlnb_tasks_adds_a_task(root: Path, registered: Any) -> None:

@@ -162,7 +162,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import rlnb
-from rlnb import plugins
+from rlnb.hooks import plugins
 from rlnb.configs.agent import choice_of
 from rlnb.worker.actions import joint
 from rlnb.worker.isaac import isaaclab

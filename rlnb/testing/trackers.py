@@ -38,7 +38,8 @@ NO_PACKAGE = f"{getattr(sys, '_base_executable', sys.executable)} -S"
 """A Python without any package."""
 LIGHT = """
 import importlib, pathlib, pluggy, subprocess, sys
-from rlnb import Manifest, Task, hookspecs
+from rlnb import Manifest, Task
+from rlnb.hooks import hookspecs
 plugins = pluggy.PluginManager("rlnb")
 plugins.add_hookspecs(hookspecs)
 plugins.register(importlib.import_module(sys.argv[1]))

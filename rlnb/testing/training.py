@@ -126,7 +126,7 @@ class TrainingConformance:
     def test_registration_is_light(self) -> None:
         """Listing the library imports no heavy package."""
         code = (
-            "import sys; from rlnb import plugins; "
+            "import sys; from rlnb.hooks import plugins; "
             f"assert {self.library!r} in plugins.libraries(); "
             f"print([name for name in {HEAVY!r} if name in sys.modules])"
         )

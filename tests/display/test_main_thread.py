@@ -33,13 +33,13 @@ def test_no_ipython_is_needed():
 
 
 def test_a_cell_that_awaits_something_is_busy_although_its_loop_runs(kernel):
-    kernel.run("import asyncio\nfrom rlnb.display import main_thread\nmain_thread.BUSY_S = 0.5")
-    kernel.run("thread = main_thread.MainThread()")
+    kernel.run("import asyncio\nfrom rlnb.display import front_end\nfront_end.BUSY_S = 0.5")
+    kernel.run("thread = front_end.MainThread()")
     told = kernel.run(
         "before = thread.is_busy()\nawait asyncio.sleep(1)\nprint(before, thread.is_busy())", cell="cell-2"
     )
     assert told.split() == ["False", "True"]
-    look = "[thread.is_busy(), main_thread.time.sleep(0.1), thread.is_busy()][-1]"
+    look = "[thread.is_busy(), front_end.time.sleep(0.1), thread.is_busy()][-1]"
     kernel.run("import threading\ntold = []\nlook = lambda: told.append(" + look + ")")
     kernel.run("threading.Timer(1, look).start()", cell="cell-3")
     time.sleep(2)

@@ -2,8 +2,8 @@
 
 CODE = """
 from PIL import Image
-from rlnb.display import place
-there = place.show({"text/html": "<b>1</b>", "text/plain": "one"}, raw=True)
+from rlnb.display import front_end
+there = front_end.show_place({"text/html": "<b>1</b>", "text/plain": "one"}, raw=True)
 there.update(Image.new("RGB", (4, 4)))
 """
 

@@ -167,7 +167,7 @@ def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -
 def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str, item: str, name: str) -> None:
     install("usurper", f"{HOOK}def rlnb_{hook}():\n    return [rlnb.{item}]\n")
     with pytest.warns(UserWarning, match="usurper") as caught:
-        assert plugins.launcher("local") is plugins.LOCAL
+        assert plugins.launcher("local").factory == "rlnb.launch.local:LocalLauncher"
     (text,) = [str(warning.message) for warning in caught]
     assert text == f"The {of('usurper')} registers {name}, which is a name of rlnb's own. Rename it."
     assert plugins.library("script") is plugins.SCRIPT

@@ -21,7 +21,6 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/curves/live.py",
         "rlnb/display/live_pictures.py",
         "rlnb/display/server.py",
-        "rlnb/display/live_pictures.py",
         "rlnb/display/front_end.py",
         "rlnb/display/own_user.py",
         "rlnb/doctor/interpreter.py",
@@ -31,7 +30,6 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/node/descendants.py",
         "rlnb/machine/cuda.py",
         "rlnb/machine/gpus.py",
-        "rlnb/machine/packages.py",
         "rlnb/machine/packages.py",
         "rlnb/worker/probe.py",
         "plugins/rlnb-dask/src/rlnb_dask/sources.py",
@@ -53,13 +51,11 @@ MAY: dict[str, tuple[str, ...]] = {
         "rlnb/interactive/debugger.py",
         "rlnb/simulation/process.py",
         "rlnb/worker/requests/serve.py",
-        "rlnb/worker/requests/serve.py",
     ),
     "the cache of this user, or the local disk of a node": (
         "rlnb/node/file_transfer.py",
         "rlnb/storage/temporary.py",
         "rlnb/worker/assets/mirror.py",
-        "rlnb/worker/assets/packs.py",
         "rlnb/worker/assets/packs.py",
         "rlnb/worker/assets/root.py",
         "plugins/rlnb-tasks/src/rlnb_tasks/build.py",
@@ -74,7 +70,6 @@ MAY: dict[str, tuple[str, ...]] = {
     "modules that a worker has been told to import, and that were checked before": (
         "rlnb/worker/isaac/sources.py",
         "rlnb/worker/isaac/modules.py",
-        "rlnb/worker/isaac/sources.py",
     ),
     "the disk of a checkpoint that is flushed; the file has been written by a library": (
         "rlnb/worker/jobs/checkpoints.py",

@@ -1,9 +1,19 @@
-"""The layers in pyproject.toml: which folder may import which, also in functions and under TYPE_CHECKING."""
+"""The layers in pyproject.toml: which folder may import which, also in functions, for types, and by a string.
+
+A string that names a module of rlnb, or ``"module:attr"``, is an import of that module, which happens later. A module
+that is a program is left out: who starts a process does not import it.
+"""
 
 from __future__ import annotations
 
+import ast
+import copy
+import functools
+import graphlib
 import itertools
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +30,105 @@ import rlnb
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
 OPTIONS = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+ROOTS = (REPO, REPO / "benchmarks", REPO / "tests" / "rig", *REPO.glob("plugins/*/src"), *REPO.glob("extensions/*/src"))
+"""Folders with top-level modules."""
+NAMES_A_MODULE = re.compile(r"(\w+(?:\.\w+)+)(?::\w+)?")
+ONE_EXCEPTION = ("rlnb.hooks.hookspecs", "rlnb")
+"""An annotation of the hook specifications with :class:`rlnb.Run`."""
 TYPES = {"layers": LayersContract, "protected": ProtectedContract, "acyclic_siblings": AcyclicSiblingsContract}
 CONTRACTS = {options["id"]: options for options in OPTIONS}
 MOST_MODULES = 10
 """Largest number of modules in rlnb/ itself."""
 
 
+@functools.cache
+def sources() -> dict[str, ast.Module]:
+    """Return the source of each module of the repository by its name."""
+    found = {}
+    for root in ROOTS:
+        for path in (root / "rlnb").rglob("*.py") if root == REPO else root.rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            if "templates" not in parts:
+                name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def is_program(name: str) -> bool:
+    """Return whether ``python -m`` runs a module."""
+    tests = (ast.unparse(node.test) for node in sources()[name].body if isinstance(node, ast.If))
+    return f"{name}.__main__" in sources() or "__name__ == '__main__'" in tests
+
+
+def module_of(name: str) -> str:
+    """Return the module that a dotted name lies in; empty if it is none of the repository."""
+    while name and name not in sources():
+        name = name.rpartition(".")[0]
+    return name
+
+
+def strings_in(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that strings name, but for those of docstrings."""
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            match = NAMES_A_MODULE.fullmatch(node.value)
+            if match and match[1] in sources() and not is_program(match[1]):
+                yield match[1]
+
+
+def imports_in(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of the repository that a module imports anywhere in its source."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (module_of(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (module_of(f"{node.module}.{alias.name}") for alias in node.names)
+
+
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
+    """The imports between the modules of rlnb, those by strings among them."""
     configure()
-    return grimp.build_graph("rlnb", cache_dir=None)
+    graph = grimp.build_graph("rlnb", cache_dir=None)
+    for name, tree in sources().items():
+        if name.startswith("rlnb."):
+            for other in strings_in(tree):
+                if other.startswith("rlnb.") and other != name:
+                    graph.add_import(importer=name, imported=other)
+    return graph
+
+
+def circle(*planted: tuple[str, str]) -> list[str]:
+    """Return modules that import each other in a circle; none if there is no circle."""
+    above: dict[str, set[str]] = {}
+    for name, tree in sources().items():
+        above[name] = {*imports_in(tree), *strings_in(tree)} - {name, ""}
+    above[ONE_EXCEPTION[0]].discard(ONE_EXCEPTION[1])
+    for importer, imported in planted:
+        above[importer].add(imported)
+    try:
+        graphlib.TopologicalSorter(above).prepare()
+    except graphlib.CycleError as exc:
+        return list(exc.args[1])
+    return []
+
+
+def test_no_modules_of_the_repository_import_each_other_in_a_circle() -> None:
+    assert circle() == []
+    assert circle(("rlnb.records.layout", "rlnb.records.record"))
+
+
+def test_a_string_that_names_a_module_is_an_import() -> None:
+    tree = ast.parse('NAMES = ("rlnb.training.start:start", "rlnb.worker", "rlnb.spec", "flight.json")')
+    assert [*strings_in(tree)] == ["rlnb.training.start", "rlnb.spec"], "rlnb.worker is a program"
+    assert not [*strings_in(ast.parse('"""See rlnb.spec."""'))]
+
+
+def test_the_contract_has_twelve_layers_and_one_exception() -> None:
+    assert len(layers("layers")) == 12
+    exceptions = {exception for options in OPTIONS for exception in options.get("ignore_imports", ())}
+    assert exceptions == {" -> ".join(ONE_EXCEPTION)}
 
 
 def contract(id: str) -> Contract:
@@ -40,8 +139,6 @@ def contract(id: str) -> Contract:
 
 def kept(id: str, graph: grimp.ImportGraph, *planted: tuple[str, str]) -> bool:
     """Return whether a contract holds after adding further imports."""
-    import copy
-
     graph = copy.deepcopy(graph)
     for importer, imported in planted:
         graph.add_import(importer=importer, imported=imported)
@@ -83,8 +180,6 @@ def test_an_import_cycle_in_a_folder_breaks_the_contract(graph: grimp.ImportGrap
 
 
 def test_a_folder_without_a_layer_breaks_the_contract(graph: grimp.ImportGraph) -> None:
-    import copy
-
     graph = copy.deepcopy(graph)
     graph.add_module("rlnb.newcomer")
     assert not contract("layers").check(graph, verbose=False).kept

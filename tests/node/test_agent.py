@@ -239,7 +239,7 @@ def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:
 
 ON_GPUS = """
 import sys
-from rlnb.nvidia import cuda
+from rlnb.machine import cuda
 
 cuda.FILES = (sys.argv.pop(1),)
 import rlnb.node.__main__ as node

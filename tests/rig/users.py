@@ -21,7 +21,7 @@ RECORDED = next((Path(__file__).parents[1] / "records" / "of_0_1_0").glob("*-865
 _AS_USER = """
 import grp, importlib, os, pwd, sys
 import rlnb, rlnb.node.__main__
-for name in ("records.notes", "storage.sharing", "run.pruning", "tasks.cell", "training.checks", "storage.folder"):
+for name in ("records.notes", "storage.access", "run.pruning", "tasks.source", "training.checks"):
     importlib.import_module(f"rlnb.{name}")
 root, rlnb.options.root = rlnb.options.root, sys.argv[6]
 list(rlnb.runs())

@@ -89,7 +89,7 @@ def test_a_package_in_place_gets_the_packages_of_rlnb_from_where_rlnb_came_from(
 def test_this_installation_knows_where_it_came_from() -> None:
     folder, editable = packages.origin()
     assert folder is not None
-    assert (folder / "rlnb" / "storage" / "installation.py").is_file() == editable
+    assert (folder / "rlnb" / "machine" / "packages.py").is_file() == editable
     assert Path(folder).is_dir()
 
 

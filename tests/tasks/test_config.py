@@ -122,4 +122,4 @@ def test_fields_have_a_type_and_a_value_that_json_can_hold() -> None:
     assert rows["alive.func"] == ConfigField(type="str", value="mdp:alive")
     assert rows["alive.target"] == ConfigField(type="any", value=None)
     assert rows["alive.params.limits"].type == "list"
-    assert json.dumps(fields["alive.params.limits"].value).startswith('[0.5, ["<dataclasses._MISSING')
+    assert json.dumps(rows["alive.params.limits"].value).startswith('[0.5, ["<dataclasses._MISSING')

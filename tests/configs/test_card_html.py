@@ -1,4 +1,4 @@
-"""Tests of rlnb.simulation.task_view."""
+"""A task and its card in a cell."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard, card_html
 from rlnb.errors import RlnbError
-from rlnb.simulation import task_view
+from rlnb.spec import Task
+from rlnb.tasks import card_cache
 
 CARD = TaskCard(
     task="Puck <1>",
@@ -45,7 +46,7 @@ def rows(page: str) -> dict[str, str]:
 
 
 def test_a_card_shows_what_a_task_is() -> None:
-    page = task_view.card_html(CARD)
+    page = card_html(CARD)
     assert "<b>Puck &lt;1&gt;</b>" in page
     assert rows(page) == {
         "defined in": "Isaac Lab&#x27;s registry, as Puck-v0",
@@ -68,7 +69,7 @@ def test_a_card_shows_what_a_task_is() -> None:
 
 def test_the_changes_of_the_user_stand_beside_the_own_values() -> None:
     task = rlnb.Task(id="Puck", num_envs=64, physics="physx", overrides={"sim.dt": 0.01, "sim.dtt": 3})
-    shown = rows(task_view.card_html(CARD, task))
+    shown = rows(card_html(CARD, task))
     assert shown["envs"] == "64 (own: 4096)"
     assert shown["selected"] == "physics physx"
     assert shown["overrides"] == "sim.dt = 0.01 (own: 0.005), sim.dtt = 3 (the config has no such value)"
@@ -76,13 +77,13 @@ def test_the_changes_of_the_user_stand_beside_the_own_values() -> None:
 
 
 def test_a_task_alone_in_a_cell_shows_its_card_or_why_it_has_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_view, "task_card", lambda task: dataclasses.replace(CARD, task=task.id))
+    monkeypatch.setattr(card_cache, "card_of", lambda root, task, *_: dataclasses.replace(CARD, task=task.id))
     assert "<b>Puck-v0</b>" in rlnb.task("Puck-v0")._repr_html_()
-    assert CARD._repr_html_() == task_view.card_html(CARD)
+    assert CARD._repr_html_() == card_html(CARD)
 
-    def fails(task: rlnb.Task) -> TaskCard:
+    def fails(root: object, task: Task, *_: object) -> TaskCard:
         raise RlnbError(f"No task named '{task.id}' <b>.")
 
-    monkeypatch.setattr(task_view, "task_card", fails)
+    monkeypatch.setattr(card_cache, "card_of", fails)
     assert "No task named &#x27;Puck-v0&#x27; &lt;b&gt;." in rlnb.task("Puck-v0")._repr_html_()
     assert "without a simulator" in rlnb.task("Echo")._repr_html_()
