@@ -1,9 +1,8 @@
 """Texts that start the pods or nodes of a run: job scripts, manifests and commands of services.
 
-``render`` is the public function. ``request`` checks its arguments and derives what all forms share, such as the size
-of a pod and its environment. Each form is a module with one function ``render(request)``: ``shell``, ``sbatch``,
-``pytorchjob``, ``trainjob``, ``osmo``, ``skypilot`` and ``dlc``. ``kubernetes`` builds the parts of a pod, ``names``
-the names that services accept, and ``documents`` merges and writes YAML.
+``render`` is the public function. ``job`` checks its arguments and derives what all forms share, such as the size of a
+pod and its environment. Each form is a module with one function ``render(request)``: ``shell``, ``sbatch``,
+``pytorchjob``, ``trainjob``, ``osmo``, ``skypilot`` and ``dlc``. ``kubernetes`` builds the parts of a pod.
 
 Belongs here: pure functions from a manifest to text. Does not belong here: code that runs in a pod (``rlnb.pods``).
 """

@@ -1,12 +1,11 @@
-"""``python -m rlnb.node``: the agent, one per node of a training.
+"""``python -m rlnb.node``: one command to its end on one node. No orphan, no torn record.
 
-``agent`` runs one command to its end, with its log, heartbeat, walltime and result. ``peers`` watches the agents of
-the other nodes, ``usage`` samples CPU, memory and GPUs, ``alerts`` looks for alerts, ``sampling`` does both during a
-training, ``silence`` watches a start, ``torchrun`` reads torchrun's summary, and ``child`` and ``descendants`` start
-and end processes. ``simulator`` and ``server`` are the agents of a living simulator and of a server beside a kernel;
-``controls`` answers what a kernel asks about its simulator. ``interactive`` serves simulators in a job, to a kernel on
-another machine, and ``courier`` carries their files.
+``supervisor`` runs the command, with its log, heartbeat, walltime and result. ``child`` starts the process and
+describes its end, ``descendants`` ends every process below it, and ``watchdog`` watches a start. ``peers`` watches the
+other nodes, ``usage`` samples CPU, memory and GPUs, and ``alerts`` looks for alerts. ``simulator`` keeps a living
+simulator for a kernel. ``remote_job`` does so in a job, for a kernel on another machine, and ``file_transfer`` carries
+the files.
 
-Belongs here: code that runs alongside a worker, on its node. The agent imports neither torch nor the simulator.
+Belongs here: code that runs alongside a worker, on its node. It imports neither torch nor the simulator.
 Does not belong here: the kernel's side of starting it (``rlnb.launch``).
 """

@@ -1,9 +1,9 @@
-"""Studies: several trainings, and the comparison of their results.
+"""Several trainings that answer one question.
 
 ``groups`` compares existing runs (``rlnb.compare``). ``libraries`` trains one task with several RL libraries,
 ``scaling`` on several numbers of GPUs, and ``sweep`` with many agent configs: ``space`` describes the search space,
-``trials`` runs the trials, and ``journal`` stores the search. ``verify`` checks that ranks learn as one, and that a
-seed gives the same run twice.
+``trials`` runs the trials and stores the search, and ``sweep_figures`` draws it. ``verify`` checks that ranks learn as
+one, and that a seed gives the same run twice.
 
 Belongs here: code that starts or compares several runs. Does not belong here: a single training (``rlnb.training``).
 """

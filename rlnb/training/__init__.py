@@ -1,10 +1,10 @@
-"""``rlnb.train``, as one straight line: request, plan, checks, create, submit.
+"""``rlnb.train``, as one straight line: arguments, plan, checks, create.
 
-``train`` holds the public functions, ``request`` their arguments. ``plan`` turns a request into a plan, ``manifest``
-records the request, ``alerts`` reads its rules, ``checks`` finds everything that would make the run fail, with
-``ranks`` for roles and shared envs and ``frames`` for ``max_frames``, ``auto_ranks`` measures which number of ranks
-trains fastest, and ``create`` makes the run's folder.
+``start`` is that line. ``arguments`` holds the arguments, ``plan`` turns them into a plan, ``lookup`` finds what the
+checks depend on, ``manifest`` records the request, and ``checks`` finds everything that would make the run fail.
+``inputs`` are files of other runs, ``repeat`` is ``like=``, ``script`` a plain training script, and ``auto_ranks``
+measures which number of ranks trains fastest. ``create`` makes the run's folder with its first job.
 
 Belongs here: everything before the first job of a new run is submitted. Does not belong here: everything after that
-(``rlnb.run``).
+(``rlnb.jobs``, ``rlnb.run``).
 """

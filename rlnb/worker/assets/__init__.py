@@ -1,5 +1,5 @@
 """Robot and scene files: which asset root a worker uses, and how it is built or mirrored.
 
-``root`` finds the asset root, ``packs`` builds the asset packs of plugins, and ``mirror`` copies files from an asset
-root to a folder. ``prebuilt`` copies packs and kernels that were made ahead of time, as in a container image.
+``root`` finds the asset root, ``packs`` builds the asset packs of plugins and takes those that were made ahead of time,
+as in a container image, and ``mirror`` copies files from an asset root to a folder.
 """

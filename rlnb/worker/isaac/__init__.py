@@ -1,8 +1,9 @@
 """Access to Isaac Lab. ``release`` checks its version, and looks up the private APIs that rlnb uses.
 
-``isaaclab`` starts it and reads its registry, ``agents`` finds agent configs, ``kit`` starts Isaac Sim, and ``ovphysx``
-prepares PhysX without Isaac Sim. ``success`` and ``means`` read the success of episodes.
-``solver`` reads what a physics solver carries from step to step.
-``env`` makes an env, ``env_config`` resolves its config for a training or for play, ``module`` imports the module of a
-``%%task`` cell, and ``terms`` swaps rewards, terminations, events and commands in a living env.
+``isaaclab`` starts it and reads its registry, ``modules`` imports what a task's registration or cell names, ``sources``
+watches the user's own files, and ``agents`` finds agent configs. ``env`` resolves a config and makes the env, on a
+``device``, with a ``renderer`` and ``spaces``. ``kit`` starts Isaac Sim, and ``ovphysx`` prepares PhysX without it.
+``success`` and ``task_log`` read what a task logs, ``solver`` what a physics solver carries from step to step, and
+``interface`` what a policy reads and returns. ``terms`` swaps rewards, terminations, events and commands in a living
+env.
 """
