@@ -14,18 +14,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 import rlnb
-from rlnb.accounting.account import Account, Iterations, _gpus, account_of
+from rlnb.accounting.account import Account, Iterations, Parts, _gpus, account_of, cause_of, total
 from rlnb.hooks import plugins
+from rlnb.node.child import describe_exit
+from rlnb.node.peers import HANGS
 from rlnb.records.checkpoints import Save, append_save, saves_of
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
-from rlnb.spec import Job, Manifest, Resources, Task
+from rlnb.spec import Job, Manifest, Resources, Result, Task
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -254,3 +257,139 @@ def test_before_the_first_iteration_the_number_of_gpus_is_that_of_the_request(
     assert _gpus(manifest, []) == pytest.approx(gpus, nan_ok=True)
     asked = dataclasses.replace(manifest, launcher_settings={"gpus_per_node": 4})
     assert _gpus(asked, []) == (gpus if resources.device != "auto" else 8)
+
+
+# -- causes ----------------------------------------------------------------------------------------------------------
+
+
+LOG = Path("/nowhere/node0.log")
+
+
+@pytest.mark.parametrize(
+    ("result", "cause"),
+    [
+        (None, "process lost"),
+        (Result(outcome="cancelled"), "cancelled"),
+        (Result(outcome="timeout", error="stopped after its walltime of 60 s"), "walltime"),
+        (Result(outcome="failed", error=describe_exit(-signal.SIGKILL, LOG)), "process killed"),
+        (Result(outcome="failed", error=f"rank 1 on node 0 (a): {describe_exit(137, LOG)}"), "process killed"),
+        (Result(outcome="failed", error=f"{HANGS} for 900 s: a rank hangs"), "hang"),
+        (Result(outcome="failed", error="The worker hangs: it wrote nothing for 900 s while it started"), "hang"),
+        (Result(outcome="failed", error="ValueError: nothing was logged"), "error"),
+        (Result(outcome="failed", error="OSError: [Errno 28] No space left on device"), "disk full"),
+        (
+            Result(
+                outcome="failed",
+                error="node 0 (a) was revoked by the queue: preempted, requeued, or past its walltime",
+                values={"interrupted": True},
+            ),
+            "preempted",
+        ),
+        (
+            Result(
+                outcome="failed",
+                error="node 0 (a) was killed, and its cluster has started it again",
+                values={"interrupted": True},
+            ),
+            "process killed",
+        ),
+        (Result(outcome="failed", error="ValueError: the robot: it was preempted"), "error"),
+        (
+            Result(outcome="failed", error="node 1 (b) is lost: it is down", values={"interrupted": True}),
+            "node lost",
+        ),
+        (Result(outcome="failed", error=describe_exit(1, LOG)), "error"),
+    ],
+)
+def test_a_result_has_one_cause(result: Result | None, cause: str) -> None:
+    assert cause_of(result) == cause
+
+
+REVOKED = "node 0 (a) was revoked by the queue: preempted, requeued, or past its walltime"
+LOST = "node 1 (b) is lost: it is down, or its queue has ended the job"
+
+
+@pytest.mark.parametrize("guess", [REVOKED, LOST])
+def test_the_cause_that_slurm_names_is_the_cause(guess: str) -> None:
+    with_cause = pytest.importorskip("rlnb_dask.causes").with_cause
+    meanings = pytest.importorskip("rlnb_dask.queues.slurm_answers").MEANINGS
+    errors = {state: with_cause(guess, f"Slurm's job 7 {meaning}") for state, meaning in meanings.items()}
+    assert {
+        state: cause_of(Result(outcome="failed", error=error, values={"interrupted": True}))
+        for state, error in errors.items()
+    } == {
+        "CANCELLED": "cancelled",
+        "PREEMPTED": "preempted",
+        "TIMEOUT": "walltime",
+        "NODE_FAIL": "node lost",
+        "BOOT_FAIL": "node lost",
+        "OUT_OF_MEMORY": "process killed",
+        "DEADLINE": "walltime",
+        "COMPLETED": "preempted" if guess == REVOKED else "node lost",
+    }
+
+
+# -- iterations ------------------------------------------------------------------------------------------------------
+
+
+def test_each_job_has_its_own_iterations(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=8, agent={"iteration_s": 0.01}).wait(60)
+    run.resume(max_iterations=12, checkpoint="model_4.json").wait(60)
+    first, second = (job.span(run.record.library_spec) for job in run.jobs)
+    assert first is not None
+    assert second is not None
+    logged = Iterations(run.record)
+    assert (logged.finished(first), logged.finished(second)) == (8, 12)
+    times = [logged.time_s(first, iteration) for iteration in range(8)]
+    assert times == sorted(times)  # type: ignore[type-var]
+    assert logged.time_s(first, 8) is None
+    assert logged.time_s(second, 5) > logged.time_s(first, 7)  # type: ignore[operator]
+    assert logged.last_s(second) == logged.time_s(second, 11)
+    assert logged.first_s(second.start_time) == logged.time_s(second, 5)
+
+
+def test_a_third_job_replaces_the_work_of_both_before_it(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=8, agent={"iteration_s": 0.01}).wait(60)
+    run.resume(max_iterations=12).wait(60)
+    run.resume(max_iterations=14, checkpoint="model_4.json").wait(60)
+    account = account_of(run.record)
+    assert account is not None
+    assert account.frames == 14 * 64, "it began at iteration 5, the second job at 8"
+
+
+def test_a_run_without_scalars_has_no_iterations(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
+    for path in run.record.folder.event_files():
+        os.unlink(path)
+    (span,) = (job.span(run.record.library_spec) for job in run.jobs)
+    assert span is not None
+    logged = Iterations(run.record)
+    assert (logged.finished(span), logged.time_s(span, 0), logged.first_s(0.0)) == (0, None, None)
+    assert logged.last_s(span) == pytest.approx(span.start_time)
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_wall_time_is_the_sum_of_the_parts() -> None:
+    parts = Parts(waiting_s=1.0, starting_s=2.0, useful_s=3.0, lost_s=4.0, restarting_s=5.0, idle_s=6.0)
+    assert parts.wall_s == 21.0, "seconds that were not recorded are part of the useful ones"
+    assert parts.useful_share == 3 / 21
+    assert math.isnan(Parts().useful_share)
+    assert [name for name, _ in parts.items()] == [
+        "waiting",
+        "starting",
+        "useful",
+        "lost",
+        "checkpointing",
+        "restarting",
+        "idle",
+    ]
+
+
+def test_the_total_counts_recorded_seconds_only() -> None:
+    assert total([Parts(checkpointing_s=2.0, useful_s=1.0), Parts(useful_s=3.0)]) == Parts(
+        checkpointing_s=2.0, useful_s=4.0
+    )
+    assert math.isnan(total([Parts(), Parts()]).checkpointing_s)
+    assert total([]).wall_s == 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import math
 import os
@@ -10,9 +11,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.accounting.goodput import Goodput, Row
+from rlnb.accounting import goodput
+from rlnb.accounting.account import Account, Parts
+from rlnb.accounting.goodput import Goodput, Row, bars, usage_of
+from rlnb.display.figures import png
+from rlnb.records.layout import RunDir
 from rlnb.spec import Result
 from rlnb.storage import files
 
@@ -126,3 +135,89 @@ def test_the_number_of_nodes_that_another_user_has_written_costs_no_time(runs: r
     manifest.write_text(manifest.read_text().replace('"nodes": 1,', '"nodes": 1000000000000,'))
     assert rlnb.Run(copy).manifest.resources.nodes == 10**12
     assert rlnb.goodput([rlnb.Run(copy)]).parts.wall_s == pytest.approx(rlnb.goodput([runs[1]]).parts.wall_s)
+
+
+# -- figure ----------------------------------------------------------------------------------------------------------
+
+
+def account(run: str, **seconds: float) -> Account:
+    return Account(
+        run=run,
+        path=Path(run),
+        task="t",
+        state="completed",
+        parts=Parts(**seconds),
+        interruptions=(),
+        held_s=0.0,
+        node_hours=0.0,
+        gpu_hours=0.0,
+        frames=0.0,
+        checkpoint_bytes=0,
+    )
+
+
+def test_each_bar_begins_where_the_part_before_it_ends() -> None:
+    chart = bars([account("a", waiting_s=60.0, useful_s=540.0), account("<b>", useful_s=600.0, lost_s=60.0)])
+    traces = {trace.name: trace for trace in chart.data}
+    assert [*traces] == ["waiting", "useful", "lost"]
+    assert list(traces["useful"].x) == [9.0, 10.0]
+    assert list(traces["useful"].base) == [1.0, 0.0]
+    assert list(traces["lost"].base) == [10.0, 10.0]
+    assert list(traces["lost"].y) == ["a", "&lt;b&gt;"]
+    assert chart.layout.xaxis.title.text == "wall time (min)"
+    assert png(chart).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(90.0, "s"), (7000.0, "min"), (90_000.0, "h")])
+def test_the_unit_suits_the_longest_run(seconds: float, unit: str) -> None:
+    assert bars([account("a", useful_s=seconds)]).layout.xaxis.title.text == f"wall time ({unit})"
+
+
+def test_the_picture_grows_with_the_number_of_runs_and_is_flat_for_one() -> None:
+    sizes = []
+    for count in (1, 11):
+        picture = Image.open(io.BytesIO(png(bars([account(f"run {n}", useful_s=60.0) for n in range(count)]))))
+        sizes.append(picture.width / picture.height)
+    assert sizes[0] > 5.0
+    assert sizes[1] < sizes[0] / 2.0
+
+
+def test_the_legend_is_above_the_bars_and_their_numbers() -> None:
+    legend = bars([account("a", useful_s=1.0)]).layout.legend
+    assert (legend.yanchor, legend.y) == ("bottom", 1.0)
+
+
+def test_no_runs_have_an_empty_figure() -> None:
+    assert not bars([]).data
+
+
+# -- usage -----------------------------------------------------------------------------------------------------------
+
+
+def samples(folder: Path, node: int, values: dict[str, list[float]]) -> None:
+    writer = EventFileWriter(str(folder / f"node{node}"))
+    for at in range(max(map(len, values.values()))):
+        summary = [Summary.Value(tag=f"system/node{node}/{name}", simple_value=of[at]) for name, of in values.items()]
+        writer.add_event(Event(wall_time=float(at), step=at, summary=Summary(value=summary)))
+    writer.close()
+
+
+def test_cores_are_summed_over_nodes_and_gpus_are_averaged(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    samples(run.system, 0, {"cpu_cores": [1.0, 3.0], "gpu0_percent": [80.0, 100.0], "memory_gib": [9.0, 9.0]})
+    samples(run.system, 1, {"cpu_cores": [4.0], "gpu0_percent": [50.0]})
+    (tmp_path / "model.pt").write_bytes(b"0" * 10_000)
+    run.media.mkdir()
+    run.film(100).write_bytes(b"0" * 700)
+    load = usage_of(run)
+    assert (load.cpu_cores, load.gpu_percent) == (6.0, 70.0)
+    assert load.media_bytes == 700
+    assert load.event_bytes == sum(path.stat().st_size for path in run.system.rglob("*tfevents*")) > 0
+    assert load.disk_bytes == 10_700 + load.event_bytes
+
+
+def test_a_long_file_is_thinned_and_a_run_without_samples_has_no_load(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    assert math.isnan(usage_of(run).cpu_cores)
+    samples(run.system, 0, {"cpu_cores": [float(at) for at in range(10 * goodput.SAMPLES)]})
+    assert usage_of(run).cpu_cores == pytest.approx(5 * goodput.SAMPLES, rel=0.05)

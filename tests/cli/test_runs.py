@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from typer.testing import Result
 
 import rlnb
+from rlnb.cli import runs
 from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import RunDir
 from rlnb.spec import Job
 from rlnb.storage import files
+from rlnb.storage.serial import to_json
 
 HOSTILE = "[red]x[/red] [link=http://a.b]\\"
 
@@ -120,3 +124,84 @@ def test_prune_takes_only_runs_that_match_both_ids_and_filters(invoke: Invoke, s
     result = invoke("runs", "prune", "--whole", "--tag", "old", second)
     assert "With --yes, this deletes 0 items" in result.stdout
     assert first in invoke("runs", "prune", "--whole", "--tag", "old", first).stdout
+
+
+# -- follow ----------------------------------------------------------------------------------------------------------
+
+
+ITERATIONS = 5
+SLOW = "--agent=iteration_s=0.3"
+TIMEOUT_S = 60.0
+
+
+def test_logs_follow_ends_when_the_run_ends(invoke: Invoke, start: Start) -> None:
+    id = start(SLOW)
+    start_s = time.monotonic()
+    result = invoke("logs", id, "--follow")
+    assert result.exit_code == 0
+    assert time.monotonic() - start_s < TIMEOUT_S
+    assert rlnb.get_run(id).state == "completed"
+    lines = [line for line in result.stdout.splitlines() if line.startswith("iteration ")]
+    assert [int(line.split()[1]) for line in lines] == list(range(ITERATIONS)), "each line appears once"
+
+
+def test_following_never_prints_part_of_a_line_or_of_a_character(tmp_path: Path) -> None:
+    log = tmp_path / "node0.log"
+    log.write_bytes(b"one\n" + "zwölf".encode()[:3])
+    text, end = runs.appended(log, 0, whole_lines=True)
+    assert text == "one\n"
+    log.write_bytes(b"one\n" + "zwölf".encode())
+    assert runs.appended(log, end, whole_lines=False)[0] == "zwölf"
+
+
+def test_a_run_without_a_job_has_no_log_to_follow(invoke: Invoke, tmp_path: Path) -> None:
+    manifest = rlnb.Manifest(run_id="empty", created=files.now(), task=rlnb.Task(id="Echo"), library="echo")
+    folder = tmp_path / "runs" / "empty"
+    folder.mkdir(parents=True)
+    files.write_once(folder / "manifest.json", to_json(manifest))
+    result = invoke("logs", "empty", "--follow")
+    assert result.exit_code == 2
+    assert "empty has no job yet" in result.stderr
+
+
+# -- goodput ---------------------------------------------------------------------------------------------------------
+
+
+def test_goodput_prints_the_parts_the_interruptions_and_the_sum(invoke: Invoke, start: Start, ended: Ended) -> None:
+    good, bad = start(), start("--agent", "crash_at=2", "--tag", "bad")
+    ended(good)
+    with pytest.raises(rlnb.RunError):
+        rlnb.get_run(bad).wait(60)
+    text = invoke("goodput").stdout
+    assert good in text
+    assert "waiting" in text
+    assert "error" in text
+    assert "2 runs, " in text
+    assert "1 interruption, one every" in text
+    data = json.loads(invoke("goodput", "--json").stdout)
+    assert {row["run"] for row in data["runs"]} == {good, bad}
+    assert [(line["run"], line["cause"], line["lost_iterations"]) for line in data["interruptions"]] == [
+        (bad, "error", 2)
+    ]
+    assert bad not in invoke("goodput", good).stdout
+    assert good not in invoke("goodput", "--tag", "bad").stdout
+
+
+def test_goodput_of_no_runs_says_so(invoke: Invoke) -> None:
+    assert "no runs with a training" in invoke("goodput").stdout
+
+
+def test_ids_and_filters_both_have_to_fit(invoke: Invoke) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1, tags=["mine"]).wait(60)
+    other = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    listed = json.loads(invoke("goodput", run.id, other.id, "--tag", "mine", "--json").stdout)
+    assert [row["run"] for row in listed["runs"]] == [run.id]
+
+
+def test_a_run_that_has_just_been_made_has_no_share(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", launcher=rlnb.injected())
+    monkeypatch.setattr(time, "time", run.created.timestamp)
+    text = invoke("goodput").stdout
+    assert run.id in text
+    assert "nan" not in text
+    assert ": ;" not in text

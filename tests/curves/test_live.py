@@ -1,15 +1,23 @@
+"""Tests of rlnb.curves.live."""
+
+from __future__ import annotations
+
 import gzip
+import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
 
 import rlnb
 from rlnb.curves import live
+from rlnb.curves.live import newest_films
 
 PLOTLY = "application/vnd.plotly.v1+json"
 SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
@@ -208,3 +216,72 @@ def test_papermill_gets_the_end_of_the_log_of_a_run_that_failed(notebook, root, 
     subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
     texts = [output.data.get("text/html", "") for output in nbformat.read(out, as_version=4).cells[1].outputs]
     assert "echo crashes at iteration 3" in texts[-1]
+
+
+# -- films -----------------------------------------------------------------------------------------------------------
+
+
+def filmed(run: rlnb.Run) -> rlnb.Run:
+    """Return the run as one whose user wanted films, which the library echo cannot make."""
+    manifest = run.path / "manifest.json"
+    values = json.loads(manifest.read_text()) | {"film_every": 5}
+    manifest.unlink()
+    manifest.write_text(json.dumps(values))
+    return rlnb.Run(run.path)
+
+
+def test_the_newest_film_of_each_run_is_shown(root: Path) -> None:
+    runs = [filmed(rlnb.train("Echo", library="echo", max_iterations=1).wait(60)) for _ in range(2)]
+    assert newest_films(runs) == ""
+    for run, iterations in zip(runs, ((5, 10), (15,)), strict=True):
+        (run.path / "media").mkdir()
+        for iteration in iterations:
+            (run.path / "media" / f"training-{iteration:06d}.mp4").write_bytes(b"a film")
+    (runs[0].path / "media" / "training-000020.part.mp4").write_bytes(b"half")
+    (runs[0].path / "media" / "training-last.mp4").write_bytes(b"something else")
+    assert [*runs[0].films] == [5, 10]
+    page = newest_films(runs)
+    assert page.count("<video width=320 ") == 2
+    assert f"{runs[0].id}, iteration 10" in page
+    assert f"{runs[1].id}, iteration 15" in page
+
+
+def test_a_run_without_films_is_not_looked_at(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    (run.path / "media").mkdir()
+    (run.path / "media" / "training-000005.mp4").write_bytes(b"a film")
+    assert newest_films([run]) == ""
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+GROWN = """
+import gc, json, psutil
+from rlnb.curves.live import give_back
+from rlnb.metrics.columns import Column
+
+process = psutil.Process()
+sizes = [process.memory_info().rss]
+columns, kept = [Column() for _ in range(60)], []
+for number in range(20_000):
+    for column in columns:
+        column.append(number, 0.0, 0.0)
+    kept.append(bytearray(2000))  # small things that live on between large ones that do not
+sizes.append(process.memory_info().rss)
+del columns
+gc.collect()
+sizes.append(process.memory_info().rss)
+give_back()
+sizes.append(process.memory_info().rss)
+print(json.dumps([size - sizes[0] - 2000 * len(kept) for size in sizes[1:]]))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing that could be given back")
+def test_memory_of_curves_that_no_page_shows_returns_to_the_system() -> None:
+    done = subprocess.run([sys.executable, "-c", GROWN], capture_output=True, text=True, check=True)
+    taken, left, given_back = json.loads(done.stdout)
+    assert taken > 20e6
+    assert given_back < 0.25 * taken
+    assert given_back <= left

@@ -1,13 +1,21 @@
+"""Tests of rlnb.display.front_end."""
+
+from __future__ import annotations
+
+import asyncio
 import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
+from PIL import Image
 
 from rlnb.display import front_end
+from rlnb.display.front_end import MainThread, html_of
 
 RIG = Path(__file__).parents[1] / "rig" / "other_shell.py"
 _SPEC = importlib.util.spec_from_file_location("other_shell", RIG)
@@ -128,3 +136,81 @@ from rlnb.display import front_end
 print(front_end.in_notebook(), front_end.is_live())
 """
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False"
+
+
+# -- html ------------------------------------------------------------------------------------------------------------
+
+
+def test_own_html_comes_before_a_picture_and_a_picture_before_text():
+    assert html_of({"text/html": "<b>1</b>", "image/png": "AAAA", "text/plain": "one"}, raw=True) == "<b>1</b>"
+    page = html_of({"image/png": "AAAA", "text/plain": "curves of <b>"}, raw=True)
+    assert page == "<img alt='curves of &lt;b&gt;' src='data:image/png;base64,AAAA'>"
+    assert html_of({"text/plain": "<b>"}, raw=True) == "&lt;b&gt;"
+
+
+def test_empty_html_is_html():
+    assert html_of({"text/html": "", "text/plain": "waits"}, raw=True) == ""
+
+
+def test_an_object_is_shown_as_it_is_in_a_notebook():
+    assert html_of(Image.new("RGB", (4, 4))).startswith("<img alt='Image' src='data:image/png;base64,iVBOR")
+    assert html_of("a < b") == "a &lt; b"
+
+
+# -- main thread -----------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_is_busy_until_its_loop_runs_again(monkeypatch):
+    monkeypatch.setattr(front_end, "BUSY_S", 0.1)
+
+    async def cell():
+        thread = MainThread()
+        assert not thread.is_busy()
+        time.sleep(0.2)  # code of a cell
+        assert thread.is_busy()
+        await asyncio.sleep(0)
+        assert not thread.is_busy()
+
+    asyncio.run(cell())
+
+
+def test_a_thread_without_a_loop_hears_no_page():
+    assert MainThread().is_busy()
+
+
+def test_no_ipython_is_needed():
+    code = "import sys; sys.modules['IPython'] = None; from rlnb.display.front_end import MainThread; MainThread()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_cell_that_awaits_something_is_busy_although_its_loop_runs(kernel):
+    kernel.run("import asyncio\nfrom rlnb.display import front_end\nfront_end.BUSY_S = 0.5")
+    kernel.run("thread = front_end.MainThread()")
+    told = kernel.run(
+        "before = thread.is_busy()\nawait asyncio.sleep(1)\nprint(before, thread.is_busy())", cell="cell-2"
+    )
+    assert told.split() == ["False", "True"]
+    look = "[thread.is_busy(), front_end.time.sleep(0.1), thread.is_busy()][-1]"
+    kernel.run("import threading\ntold = []\nlook = lambda: told.append(" + look + ")")
+    kernel.run("threading.Timer(1, look).start()", cell="cell-3")
+    time.sleep(2)
+    assert kernel.run("print(told)", cell="cell-4").split() == ["[False]"]
+
+
+# -- place -----------------------------------------------------------------------------------------------------------
+
+
+CODE = """
+from PIL import Image
+from rlnb.display import front_end
+there = front_end.show_place({"text/html": "<b>1</b>", "text/plain": "one"}, raw=True)
+there.update(Image.new("RGB", (4, 4)))
+"""
+
+
+def test_a_value_is_replaced_in_its_place(kernel):
+    kernel.run(CODE)
+    shown, replaced = (m for m in kernel.messages if "data" in m["content"])
+    assert shown["content"]["data"] == {"text/html": "<b>1</b>", "text/plain": "one"}
+    assert "image/png" in replaced["content"]["data"]
+    assert replaced["content"]["transient"] == shown["content"]["transient"]

@@ -1,12 +1,14 @@
 """A live view in a real kernel. The tests take the page's part: they send its receipts or withhold them."""
 
+from __future__ import annotations
+
 import time
 
 import pytest
 
 import rlnb
 from rlnb.display import live_pictures
-from rlnb.display.live_pictures import Shown, still
+from rlnb.display.live_pictures import Shown, clickable, still
 
 SYNTHETIC = """
 import threading
@@ -152,3 +154,14 @@ def test_a_report_gets_one_picture_or_an_error():
         still(lambda: None, looking=lambda: None, over=lambda: True, timeout_s=5)
     with pytest.raises(rlnb.RlnbError, match=r"No picture arrived within 0\.3 s"):
         still(lambda: None, looking=lambda: None, over=lambda: False, timeout_s=0.3)
+
+
+# -- clickable -------------------------------------------------------------------------------------------------------
+
+
+def test_a_click_is_told_in_shares_of_the_picture():
+    clicks = []
+    widget = clickable(lambda x, y: clicks.append((x, y)))
+    widget.value = b"png"
+    widget._handle_custom_msg({"x": 0.25, "y": 1}, [])
+    assert clicks == [(0.25, 1.0)]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import RlnbError
+from rlnb import Result, RlnbError
 from rlnb.records.evaluation import EvaluateOptions
-from rlnb.records.layout import JobDir
-from rlnb.records.options import TrainOptions, logged_before, options_of
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.options import ExportFile, TrainOptions, export_files_of, export_values_of, logged_before, options_of
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -51,3 +51,19 @@ def test_odd_ends_of_event_files_are_ignored(job: JobDir, options: object) -> No
     later.path.mkdir()
     files.write_once(later.job, {"kind": "train", "options": options})
     assert logged_before(later) == ({"e": 7} if isinstance(options, dict) and "e" in options["logged"] else {})
+
+
+# -- export ----------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_recorded_relative_to_their_run_and_found_after_it_moves(tmp_path: Path) -> None:
+    run, elsewhere = RunDir(tmp_path / "runs" / "r"), RunDir(tmp_path / "archive" / "r")
+    exports = [
+        ExportFile(format="onnx", path=run.exports / "policy.onnx"),
+        ExportFile(format="left/torchscript", path=run.exports / "left" / "policy.pt"),
+    ]
+    values = export_values_of(exports, run)
+    assert values == {"onnx": "exports/policy.onnx", "left/torchscript": "exports/left/policy.pt"}
+    result = Result(outcome="completed", values=values)
+    assert export_files_of(result, run) == exports
+    assert export_files_of(result, elsewhere)[0].path == elsewhere.exports / "policy.onnx"

@@ -14,8 +14,8 @@ from rlnb.errors import RlnbError
 from rlnb.protocol import messages, requests
 from rlnb.protocol.messages import Sent
 from rlnb.protocol.requests import Policy
-from rlnb.simulation.link import Link, agent_command
-from rlnb.spec import Task
+from rlnb.simulation.link import Link, agent_command, runs_of
+from rlnb.spec import Job, Task
 
 BEGIN = "import os\nos.write(1, b'Welcome to node3.' + bytes([0]) + b'rlnb-relay 1' + bytes([10]))\n"
 ECHO = "import os\nwhile data := os.read(0, 1 << 16): os.write(1, data)"
@@ -123,3 +123,25 @@ def test_the_command_of_the_agent_names_the_log_and_the_interpreter(tmp_path: Pa
     assert log.parent.is_dir()
     with pytest.raises(RlnbError, match="The worker's Python '/nope' is missing"):
         agent_command("/nope", None, log)
+
+
+# -- run files -------------------------------------------------------------------------------------------------------
+
+
+def test_each_request_about_a_run_names_what_it_reads(tmp_path: Path) -> None:
+    for name in ("manifest.json", "source/lift.py", "logs/model_4.pt", "logs/model_9.pt", "jobs/0-train/flight0/a.npz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    always, run = [tmp_path / "manifest.json", tmp_path / "source/lift.py"], str(tmp_path)
+    job = Job(kind="evaluate", options={"checkpoint": "logs/model_4.pt"})
+    evaluation = requests.RunJobThere(kind="evaluate", job_dir=f"{run}/jobs/1-evaluate", job=job, out="/out")
+    assert runs_of(evaluation) == {tmp_path: [*always, tmp_path / "logs/model_4.pt"]}
+    flight = f"{run}/jobs/0-train/flight0"
+    replay = requests.Replay(task=Task(id="Lift"), run=run, flight=flight, device="cpu", out="/out")
+    assert runs_of(replay) == {tmp_path: [*always, tmp_path / "jobs/0-train/flight0/a.npz"]}
+    view = requests.View(
+        task=Task(id="Lift"), num_envs=1, policy=Policy(run=run, checkpoint="logs/model_9.pt", trust=False)
+    )
+    assert runs_of(view) == {tmp_path: [*always, tmp_path / "logs/model_9.pt"]}
+    assert runs_of(requests.View(task=Task(id="Lift"), num_envs=1)) == {}
+    assert runs_of(requests.Ping()) == {}

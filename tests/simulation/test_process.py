@@ -19,8 +19,9 @@ import rlnb
 from rlnb.configs.card import TaskCard
 from rlnb.display.status import status
 from rlnb.protocol import requests
+from rlnb.protocol.messages import Ended, Hangs, Hosted, Pulse, Ready, Stacks, Usage, Waiting
 from rlnb.simulation import process, simulator
-from rlnb.simulation.process import SimulatorProcess
+from rlnb.simulation.process import Condition, SimulatorProcess
 
 WORKER = """
 import faulthandler, os, signal, sys, time
@@ -282,3 +283,33 @@ def test_a_request_that_waits_does_not_take_the_answer_to_an_interrupted_one(
     waiting[0].result(30)
     assert own_worker.alive
     assert own_worker.pid == pid
+
+
+# -- condition -------------------------------------------------------------------------------------------------------
+
+
+STACKS = """Current thread 0x1 (most recent call first):
+  File "/home/me/puck.py", line 31 in _reset_idx
+"""
+
+
+def test_a_simulator_in_a_job_waits_then_starts_and_is_busy_in_a_place() -> None:
+    condition = Condition("slurm")
+    assert (str(condition), condition.hosted) == ("the simulator's job on slurm waits", False)
+    condition.note(Waiting(waits="PENDING (Resources)"))
+    assert str(condition) == "the simulator's job on slurm waits: PENDING (Resources)"
+    condition.note(Hosted(host="node3"))
+    assert str(condition) == "the simulator is starting"
+    condition.note(Ready(pid=7))
+    condition.note(Stacks(stacks=STACKS, end_bytes=40))
+    assert str(condition) == "the simulator is busy in /home/me/puck.py, line 31, in _reset_idx"
+    assert condition.log_bytes == 40
+
+
+def test_the_newest_values_and_the_reason_of_the_end_are_kept() -> None:
+    condition = Condition()
+    for message in (Pulse(log_bytes=9), Usage(memory_bytes=5), Ended(ended="Aborted"), Hangs(hangs="It hangs."), None):
+        condition.note(message)
+    assert condition.log_bytes == 9
+    assert condition.usage == Usage(memory_bytes=5)
+    assert (condition.reason, condition.last_output) == ("It hangs.", "Aborted")

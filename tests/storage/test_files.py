@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,10 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rlnb import RlnbError
 from rlnb.storage import files
+from rlnb.storage.files import builtin, has_hash, source_body, source_hash, whole
 
 RACES = 20
 RACE = """
@@ -205,3 +208,51 @@ def test_a_record_with_a_name_that_is_not_unicode_is_refused_with_the_fix(tmp_pa
     with pytest.raises(RlnbError, match=r"record.json would hold .*which is not Unicode.*PYTHONUTF8=1"):
         files.write_once(tmp_path / "record.json", {"root": Path(folder)})
     assert not list(tmp_path.iterdir())
+
+
+# -- scalars ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", [np.int64(4), np.int8(4), np.float32(4.0), np.float64(4.0), np.bool_(True), np.array(4)]
+)
+def test_a_numpy_scalar_becomes_a_number_of_python(value: object) -> None:
+    assert type(builtin(value)) in (int, float, bool)
+    assert builtin(value) == value
+
+
+@pytest.mark.parametrize("value", [4, "4", None, [np.int64(4)], np.int64], ids=repr)
+def test_other_values_stay_as_they_are(value: object) -> None:
+    assert builtin(value) is value
+
+
+@pytest.mark.parametrize("value", [9, 9.0, np.float64(9.0), np.float32(9.0), np.int64(9), np.array(9)], ids=repr)
+def test_a_whole_number_becomes_an_int(value: object) -> None:
+    assert type(whole(value)) is int
+    assert whole(value) == 9
+
+
+@pytest.mark.parametrize("value", [9.5, np.float64(9.5), float("nan"), float("inf"), "9", None, True], ids=repr)
+def test_any_other_value_is_left_for_the_check_to_refuse(value: object) -> None:
+    assert type(whole(value)) is not int
+
+
+# -- source hash -----------------------------------------------------------------------------------------------------
+
+
+BODY = b"TASK = 1\n"
+CELL = b"# rlnb task 'Lift' of 'lift.ipynb'\n" + BODY
+
+
+def test_the_same_cell_has_one_hash_in_every_notebook() -> None:
+    copy = CELL.replace(b"lift.ipynb", b"copy.ipynb")
+    assert source_hash(CELL) == source_hash(copy) == source_hash(BODY) == hashlib.sha256(BODY).hexdigest()
+    assert source_body(CELL) == BODY
+    assert source_hash(CELL) != source_hash(CELL + b"# changed\n")
+
+
+def test_a_hash_of_an_older_version_covers_the_header_too() -> None:
+    assert has_hash(CELL, source_hash(CELL))
+    assert has_hash(CELL, hashlib.sha256(CELL).hexdigest())
+    assert has_hash(CELL, None)
+    assert not has_hash(CELL, "0" * 64)
