@@ -19,7 +19,7 @@ SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages. The other
 # laws are about the text of the source, which has one version.
 KERNEL_TESTS := $(addprefix tests/laws/test_,pythons.py imports.py public_names.py hook_docs.py) \
-	$(addprefix tests/,machine hooks diagnosis records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
+	$(addprefix tests/,machine diagnosis records launch node metrics storage configs protocol tasks training jobs run studies simulation interactive cameras cli doctor) \
 	$(wildcard tests/test_*.py)
 OUT ?= outputs
 
