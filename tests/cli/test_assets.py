@@ -74,7 +74,7 @@ def test_assets_check_fails_if_a_file_is_missing_now(
     assets["c.usd"] = Asset(path="https://cloud/c.usd", exists=None)
     asset_root = AssetRoot(path=str(tmp_path), reason="set for this run")
     card = TaskCard(task="T", assets=assets, asset_root=asset_root)
-    monkeypatch.setattr("rlnb.tasks.card_cache.task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.tasks.task.task_card", lambda *_, **__: card)
     result = invoke("assets", "check", "T")
     assert result.exit_code == status
     assert result.stdout.count(" exists ") == len(files)

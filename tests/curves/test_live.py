@@ -258,7 +258,7 @@ def test_a_run_without_films_is_not_looked_at(root: Path) -> None:
 
 GROWN = """
 import gc, json, psutil
-from rlnb.curves.live import give_back
+from rlnb.curves.live import give_memory_back
 from rlnb.metrics.columns import Column
 
 process = psutil.Process()
@@ -272,7 +272,7 @@ sizes.append(process.memory_info().rss)
 del columns
 gc.collect()
 sizes.append(process.memory_info().rss)
-give_back()
+give_memory_back()
 sizes.append(process.memory_info().rss)
 print(json.dumps([size - sizes[0] - 2000 * len(kept) for size in sizes[1:]]))
 """

@@ -149,7 +149,7 @@ def test_a_full_disk_does_not_keep_the_webhook_from_being_told(
     def full(job: object, alert: object) -> bool:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(alerts, "write", full)
+    monkeypatch.setattr(alerts, "write_alert", full)
     Lookout(run.jobs[0].folder).end()
     assert Hook.posts == [{"text": f"{run.id}: completed"}]
     assert "could not be kept" in capsys.readouterr().err

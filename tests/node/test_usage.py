@@ -64,7 +64,7 @@ def test_the_time_without_a_core_counts_from_the_last_sample_on(busy_rank, tmp_p
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     first, second = (1, 1), (1, 2)  # which has begun in between
     spent = iter([{first: Spent(1.0, 7.0)}, {first: Spent(1.0, 9.0), second: Spent(1.0, 50.0)}])
-    monkeypatch.setattr(usage.schedstat, "spent", lambda pids: next(spent))
+    monkeypatch.setattr(usage.threads, "spent", lambda pids: next(spent))
     measured = usage.Usage(tmp_path, 0, [])
     time.sleep(1.0)
     measured.tick()

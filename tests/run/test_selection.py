@@ -51,8 +51,8 @@ def test_a_root_that_is_not_a_folder_is_refused(root: Path) -> None:
 
 
 @pytest.fixture
-def three(root: Path) -> list[str]:
-    """The ids of three completed runs, oldest first."""
+def three_ids(root: Path) -> list[str]:
+    """The ids of three_ids completed runs, oldest first."""
     ids = [f"2026010{number}-000000-echo-{number}a7c" for number in (1, 2, 3)]
     for number, id in enumerate(ids, start=1):
         run = RunDir(root / "runs" / id)
@@ -66,21 +66,21 @@ def three(root: Path) -> list[str]:
     return ids
 
 
-def test_a_run_is_found_by_a_part_of_its_id_or_its_folder(root: Path, three: list[str]) -> None:
-    assert rlnb.get_run("2a7c").id == three[1]
-    assert rlnb.get_run(str(root / "runs" / three[1])).task == "Echo"
+def test_a_run_is_found_by_a_part_of_its_id_or_its_folder(root: Path, three_ids: list[str]) -> None:
+    assert rlnb.get_run("2a7c").id == three_ids[1]
+    assert rlnb.get_run(str(root / "runs" / three_ids[1])).task == "Echo"
     with pytest.raises(rlnb.NotFoundError, match=r"'echo' matches 3 runs: .* Use a longer part of the id\."):
         rlnb.get_run("echo")
 
 
-def test_matching_runs_are_listed_newest_first(three: list[str]) -> None:
-    assert [run.id for run in rlnb.runs()] == three[::-1]
+def test_matching_runs_are_listed_newest_first(three_ids: list[str]) -> None:
+    assert [run.id for run in rlnb.runs()] == three_ids[::-1]
     assert len(rlnb.runs(task="Echo", state="completed")) == 3
     assert len(rlnb.runs(state="failed")) == 0
     with pytest.raises(rlnb.NotFoundError, match=r"No state named 'complete'.* Did you mean 'completed'\?"):
         rlnb.runs(state="complete")
 
 
-def test_a_single_run_is_a_list_of_one(root: Path, three: list[str], tmp_path: Path) -> None:
-    assert [run.id for run in rlnb.runs(root / "runs" / three[0])] == [three[0]]
+def test_a_single_run_is_a_list_of_one(root: Path, three_ids: list[str], tmp_path: Path) -> None:
+    assert [run.id for run in rlnb.runs(root / "runs" / three_ids[0])] == [three_ids[0]]
     assert len(rlnb.runs(tmp_path / "nowhere")) == 0

@@ -25,7 +25,7 @@ from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 
 serve.IDLE_S = 60.0  # no chores
-serve.memory.free = lambda: print("memory freed", flush=True)
+serve.warmup.free_memory = lambda: print("memory freed", flush=True)
 serve._load = AssetRoot
 serve._HANDLERS = {**serve._HANDLERS, requests.Card: lambda request, exchange: TaskCard(task=request.task.id)}
 sys.exit(worker.main(sys.argv[4:]))

@@ -194,7 +194,7 @@ def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_w
 KERNEL = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from test_job import Idle, SharedJob
+from test_remote_job import Idle, SharedJob
 job = SharedJob(Idle(), None, None)
 print(job.folder.path, flush=True)
 sys.stdin.read()
@@ -270,7 +270,7 @@ def test_the_records_of_a_dead_kernel_are_removed_and_others_are_left_out(
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as kernel:
         created_s = psutil.Process(kernel.pid).create_time()
         Note(root).write("slurm job 7", "", None)
-        (path,) = (root / module.FOLDER).iterdir()
+        (path,) = (root / module.KERNELS_FOLDER).iterdir()
         record = files.read_json(path)
         assert record is not None
         files.write_anew(path, {**record, "kernel": {**record["kernel"], "pid": kernel.pid, "created_s": created_s}})  # type: ignore[dict-item]

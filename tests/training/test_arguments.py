@@ -59,7 +59,7 @@ SO_MANY = 10
 
 def stub() -> inspect.Signature:
     """Return the signature in ``train.pyi``."""
-    tree = ast.parse((PACKAGE / "training" / "train.pyi").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / "run" / "train.pyi").read_text(encoding="utf-8"))
     (node,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "train"]
     arguments, kinds = node.args, inspect.Parameter
     parameters = []
@@ -101,9 +101,9 @@ def test_the_stub_and_the_request_have_the_same_arguments() -> None:
 def test_the_arguments_are_listed_once() -> None:
     places = [place for path in PACKAGE.rglob("*.py") for place in spelled_out(path)]
     # A manifest has fields of the same names, and verify_sync has some of the arguments.
-    own = {"spec.py", "training/request.py", "training/manifest.py", "studies/verify.py"}
+    own = {"spec.py", "training/arguments.py", "training/manifest.py", "studies/verify.py"}
     assert {place.partition(":")[0] for place in places} <= own
-    assert sum(place.startswith("training/request.py") for place in places) == 1
+    assert sum(place.startswith("training/arguments.py") for place in places) == 1
 
 
 def test_every_argument_is_documented() -> None:

@@ -72,7 +72,7 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
     (job,) = folder.jobs()
     record = files.read_json(job.job) or {}
     assert {"kind": "train", "options": {"trust": True}, "after": ""}.items() <= record.items()
-    run.wait(60)
+    rlnb.Run.of(run.record).wait(60)
 
 
 def test_a_run_whose_job_is_refused_leaves_nothing(root: Path) -> None:

@@ -14,7 +14,7 @@ import rlnb
 from rlnb.configs.agent import AgentChoice
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.worker.isaac import agents, device, env, isaaclab
+from rlnb.worker.isaac import agents, env, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -109,8 +109,8 @@ def test_launcher_arguments_reach_the_launch_and_determinism_surrounds_the_env(
         yield
         registry.append(f"{name} off")
 
-    monkeypatch.setattr(device, "deterministic_simulation", lambda *values: logged("simulation", *values))
-    monkeypatch.setattr(device, "deterministic_torch", lambda: logged("torch"))
+    monkeypatch.setattr(env, "deterministic_simulation", lambda *values: logged("simulation", *values))
+    monkeypatch.setattr(env, "deterministic_torch", lambda: logged("torch"))
     task = rlnb.Task(id="Demo", launcher_args={"livestream": 2})
     with environment(task, None, device="cpu", deterministic=deterministic):
         pass
