@@ -493,7 +493,7 @@ def cause_of(result: Result | None) -> Cause:
     return cause or ("node lost" if result.interrupted else "error")
 
 
-# -- parts -----------------------------------------------------------------------------------------------------------
+# -- the values of a step --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -279,7 +279,7 @@ def _preview_of(
     return of(simulator.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))
 
 
-# -- browse ----------------------------------------------------------------------------------------------------------
+# -- a viewer --------------------------------------------------------------------------------------------------------
 # A click on an env in the picture shows this env alone, in all of its pixels. Another click shows all envs again.
 
 

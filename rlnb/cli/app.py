@@ -56,7 +56,7 @@ def main(
     files.restrict_umask(options.folders.path)
 
 
-# -- one run ---------------------------------------------------------------------------------------------
+# -- one run ---------------------------------------------------------------------------------------------------------
 
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(script)

@@ -97,7 +97,7 @@ def new(
     screen.say(f"{shlex.quote(sys.executable)} -m pytest {shlex.quote(str(folder.absolute()))}")
 
 
-# -- scaffold --------------------------------------------------------------------------------------------------------
+# -- new plugins -----------------------------------------------------------------------------------------------------
 
 
 TEMPLATES = Path(__file__).absolute().parent / "templates"

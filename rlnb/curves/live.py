@@ -331,7 +331,7 @@ class Dashboard:
         self._let_go()
 
 
-# -- page ------------------------------------------------------------------------------------------------------------
+# -- pages that a busy kernel cannot answer --------------------------------------------------------------------------
 # JupyterLab sends a page's messages to a thread of the kernel (a subshell) only some time after the page was opened,
 # and never if the page was opened while the kernel was busy. Before that, they wait until the running cell ends.
 # Therefore a page gets plotly.js unasked, and while the kernel is busy, the widget is opened again from time to time:
@@ -454,7 +454,7 @@ def _plotly_js() -> bytes:
     return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 3)
 
 
-# -- films -----------------------------------------------------------------------------------------------------------
+# -- newest films ----------------------------------------------------------------------------------------------------
 
 
 def newest_films(runs: Sequence[RunFacts]) -> str:

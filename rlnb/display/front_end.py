@@ -109,7 +109,7 @@ def show_bundle(bundle: Mapping[str, Json]) -> None:
         display(dict(bundle), raw=True)
 
 
-# -- marimo page -----------------------------------------------------------------------------------------------------
+# -- marimo ----------------------------------------------------------------------------------------------------------
 # This module never imports ``marimo`` itself. If marimo is not loaded, no marimo notebook runs in this process.
 
 
@@ -195,7 +195,7 @@ def _widget() -> Any:
     return Place
 
 
-# -- html ------------------------------------------------------------------------------------------------------------
+# -- HTML of an object -----------------------------------------------------------------------------------------------
 
 
 def html_of(value: object, *, raw: bool = False) -> str:
@@ -222,7 +222,7 @@ def _bundle_of(value: object) -> Mapping[str, str]:
     return {"text/plain": str(value)}
 
 
-# -- place -----------------------------------------------------------------------------------------------------------
+# -- outputs that are replaced later ---------------------------------------------------------------------------------
 
 
 class Place(Protocol):
@@ -252,7 +252,7 @@ def show_place(value: object, *, raw: bool = False) -> Place:
     return cast(Place, display(value, raw=raw, display_id=True))
 
 
-# -- main thread -----------------------------------------------------------------------------------------------------
+# -- the thread that hears pages -------------------------------------------------------------------------------------
 
 
 BUSY_S = 2.0

@@ -257,7 +257,7 @@ def _widget() -> Any:
     return Pictures
 
 
-# -- clickable -------------------------------------------------------------------------------------------------------
+# -- pictures to click -----------------------------------------------------------------------------------------------
 
 
 def clickable(click: Callable[[float, float], None]) -> ipywidgets.DOMWidget:

@@ -111,7 +111,7 @@ class Framed(Beside):
         return frame(repr(self), self.port, self._title, alive=self.alive, height_px=HEIGHT_PX)
 
 
-# -- frame -----------------------------------------------------------------------------------------------------------
+# -- the frame around a server ---------------------------------------------------------------------------------------
 
 
 def frame(description: str, port: int, title: str, *, alive: bool, height_px: int) -> Any:

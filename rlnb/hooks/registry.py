@@ -358,7 +358,7 @@ def hooks_of(plugin: Plugin) -> list[str]:
         return [caller.name for caller in plugins.get_hookcallers(module) or []] if module is not None else []
 
 
-# -- calls -----------------------------------------------------------------------------------------------------------
+# -- calls of hooks --------------------------------------------------------------------------------------------------
 
 
 logger = logging.getLogger(__name__)

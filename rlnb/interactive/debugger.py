@@ -398,7 +398,7 @@ def _place(frame: Frame) -> str:
     return f"{frame.file}, line {frame.line}, in {frame.name}"
 
 
-# -- env step --------------------------------------------------------------------------------------------------------
+# -- what a step shows -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -277,7 +277,7 @@ def _no_more(result: Result, restart: int, most: int) -> str:
     return f"it was restarted {most} of {most} times (max_restarts)" if most else ""
 
 
-# -- interruption ----------------------------------------------------------------------------------------------------
+# -- going on after an interruption ----------------------------------------------------------------------------------
 
 
 def has_saved(record: RunRecord, job: JobDir) -> bool:

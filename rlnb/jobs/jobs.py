@@ -379,7 +379,7 @@ def start_job(
     return submit(record.folder, record.manifest, job, launcher, warm=warm)
 
 
-# -- continuation ----------------------------------------------------------------------------------------------------
+# -- where a training goes on ----------------------------------------------------------------------------------------
 
 
 def iterations_of(run: RunFacts) -> dict[Path, float | None]:
@@ -447,7 +447,7 @@ def say_losses(run: RunFacts) -> bool:
     return started is not None
 
 
-# -- in simulator ----------------------------------------------------------------------------------------------------
+# -- jobs in a living simulator --------------------------------------------------------------------------------------
 
 
 def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:

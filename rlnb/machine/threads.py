@@ -72,7 +72,7 @@ def reason(number: int, environ: Mapping[str, str] = os.environ) -> str:
     return environ.get(WHY) or (f"{NUMBER}={said}" if said else available(environ).why)
 
 
-# -- schedstat -------------------------------------------------------------------------------------------------------
+# -- times on a core, and without one --------------------------------------------------------------------------------
 # The first number of the file is the time that the thread has spent on a core, the second one the time on a run queue,
 # in nanoseconds; see "Scheduler Statistics" in the kernel's documentation. A time in which a CPU quota is used up
 # counts as time on a run queue.

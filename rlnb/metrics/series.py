@@ -138,7 +138,7 @@ class Series:
         return f"Series({self.name!r}, {len(self)} points, last={self.last:.4g})"
 
 
-# -- thinning --------------------------------------------------------------------------------------------------------
+# -- fewer points ----------------------------------------------------------------------------------------------------
 
 
 def decimate(xs: np.ndarray, ys: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:

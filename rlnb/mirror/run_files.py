@@ -150,7 +150,7 @@ def chunks(file: BinaryIO, offset: int, end: int, size: int) -> Iterator[tuple[i
         offset += len(body)
 
 
-# -- part ------------------------------------------------------------------------------------------------------------
+# -- a part of a file ------------------------------------------------------------------------------------------------
 
 
 class Part:
@@ -223,7 +223,7 @@ def write_at(path: Path, frame: Frame, *, exactly: bool = False) -> None:
             os.utime(file.fileno(), ns=(frame.mtime_ns, frame.mtime_ns))
 
 
-# -- copying ---------------------------------------------------------------------------------------------------------
+# -- copying to another machine --------------------------------------------------------------------------------------
 
 
 SILENT_S = 30.0

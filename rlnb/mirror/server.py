@@ -263,7 +263,7 @@ def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:
             channel.send(dataclasses.replace(frame, offset=begin, body=body))
 
 
-# -- inquiry ---------------------------------------------------------------------------------------------------------
+# -- questions to the other machine ----------------------------------------------------------------------------------
 
 
 def answer_inquiry(root: Root, manifest: Manifest) -> Frame:
@@ -317,7 +317,7 @@ def _find(root: Root, manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=str(exc))
 
 
-# -- holder ----------------------------------------------------------------------------------------------------------
+# -- simulators there ------------------------------------------------------------------------------------------------
 
 
 STATE_S = 1.0

@@ -132,7 +132,7 @@ def environment(argv: Sequence[str], variables: Mapping[str, str], *, at_once: i
     return {**merged, **waits, **threads.variables(merged, ranks=ranks_of(argv), at_once=at_once)}
 
 
-# -- torchrun --------------------------------------------------------------------------------------------------------
+# -- torchrun's summary ----------------------------------------------------------------------------------------------
 
 
 _FAILURE = re.compile(r"time\s+: (\S+)\s*\n.*\n\s*rank\s+: (\d+).*\n\s*exitcode\s+: (-?\d+) ")
@@ -170,7 +170,7 @@ def _failure(match: re.Match[str]) -> tuple[float, int, int]:
     return datetime.strptime(match[1], "%Y-%m-%d_%H:%M:%S").timestamp(), int(match[2]), -int(match[3])
 
 
-# -- nccl ------------------------------------------------------------------------------------------------------------
+# -- NCCL's watchdog -------------------------------------------------------------------------------------------------
 
 
 _REASON = re.compile(

@@ -256,7 +256,7 @@ def _is_gone(kernel: int) -> bool:
     return bool(hangup.poll(0))
 
 
-# -- controls --------------------------------------------------------------------------------------------------------
+# -- answers to a kernel ---------------------------------------------------------------------------------------------
 # The kernel may be on another machine, so it cannot look at the worker itself.
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import psutil
 
 
-# -- lent ------------------------------------------------------------------------------------------------------------
+# -- a simulator that trains for a job -------------------------------------------------------------------------------
 
 
 class LentWorker:
@@ -86,7 +86,7 @@ class LentWorker:
         return 0 if self.returned else self._process.poll()
 
 
-# -- agent -----------------------------------------------------------------------------------------------------------
+# -- one command to its end ------------------------------------------------------------------------------------------
 
 
 POLL_S = 0.25
@@ -465,7 +465,7 @@ def edited_script(run: RunDir) -> str:
     return f"{script[0]} was edited after this run was made, which has recorded the earlier text. Start a new run."
 
 
-# -- server ----------------------------------------------------------------------------------------------------------
+# -- a server beside a kernel ----------------------------------------------------------------------------------------
 
 
 def keep_beside(argv: Sequence[str]) -> int:

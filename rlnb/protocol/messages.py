@@ -377,7 +377,7 @@ def error_of(failure: Failure) -> RlnbError:
     return WorkerError(text, detail=failure.detail, fix=failure.fix)
 
 
-# -- place -----------------------------------------------------------------------------------------------------------
+# -- outputs that are replaced later ---------------------------------------------------------------------------------
 
 
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')

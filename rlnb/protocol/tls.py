@@ -57,7 +57,7 @@ def watch(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-# -- key -------------------------------------------------------------------------------------------------------------
+# -- the certificate -------------------------------------------------------------------------------------------------
 
 
 VALID_FROM, VALID_DAYS = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC), 3650

@@ -87,7 +87,7 @@ ARGUMENTS = frozenset(_fixed(Manifest(run_id="", created="", task=Task(id=""), l
 """Names that are arguments of every run, even of one that leaves them at their default."""
 
 
-# -- config ----------------------------------------------------------------------------------------------------------
+# -- resolved configs ------------------------------------------------------------------------------------------------
 
 
 _DUMPS = ("env.yaml", "agent.yaml")

@@ -447,7 +447,7 @@ class RunRecord:
         return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {state}{reason})"
 
 
-# -- submission ------------------------------------------------------------------------------------------------------
+# -- the entry in a queue --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -134,7 +134,7 @@ def _is_mask(values: np.ndarray, wrong: np.ndarray) -> bool:
     return bool(np.isneginf(values[wrong]).all() and (values[~wrong] == 0).all())
 
 
-# -- torch file ------------------------------------------------------------------------------------------------------
+# -- files of torch.save ---------------------------------------------------------------------------------------------
 # The format is a zip archive: ``data.pkl`` has the names, shapes and places of the tensors, ``data/<key>`` the
 # numbers. https://docs.pytorch.org/docs/stable/notes/serialization.html describes it. The pickle is read opcode by
 # opcode (:mod:`pickletools`). A call in it is looked up here by its name and never made.

@@ -397,7 +397,7 @@ class SimulatorProcess:
             shutil.rmtree(self.log.parent, ignore_errors=True)
 
 
-# -- condition -------------------------------------------------------------------------------------------------------
+# -- the condition of a simulator ------------------------------------------------------------------------------------
 
 
 class Condition:

@@ -352,7 +352,7 @@ def _clock(time_s: float) -> str:
     return time.strftime("%H:%M", time.localtime(time_s))
 
 
-# -- whereabouts -----------------------------------------------------------------------------------------------------
+# -- where the simulators are ----------------------------------------------------------------------------------------
 
 
 KERNELS_FOLDER = "simulators/kernels"

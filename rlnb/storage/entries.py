@@ -217,7 +217,7 @@ def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
         folder.rmtree(path.name, ignore_errors=ignore_errors)
 
 
-# -- walk ------------------------------------------------------------------------------------------------------------
+# -- walking folders -------------------------------------------------------------------------------------------------
 
 
 MOST_FOLDERS = 500

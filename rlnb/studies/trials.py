@@ -256,7 +256,7 @@ def runs_of(sweep: str, *, own: bool = True) -> dict[int, Run]:
     return {int(match.group(1)): run for match, run in matches if match}
 
 
-# -- journal ---------------------------------------------------------------------------------------------------------
+# -- the journal -----------------------------------------------------------------------------------------------------
 
 
 def storage(path: Path) -> optuna.storages.BaseStorage:

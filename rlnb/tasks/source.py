@@ -365,7 +365,7 @@ def _kept_copy(module: Path) -> str:
     return f"which is kept as {copy}" if copy else "of which no copy could be kept"
 
 
-# -- pinned ----------------------------------------------------------------------------------------------------------
+# -- the version that a call uses ------------------------------------------------------------------------------------
 
 
 _asked_for: dict[tuple[object, ...], Path] = {}

@@ -57,7 +57,7 @@ def outcome(run: Run) -> Outcome:
     return "cancelled" if training.folder.cancel.exists() else "failed"
 
 
-# -- rows ------------------------------------------------------------------------------------------------------------
+# -- new rows of a run -----------------------------------------------------------------------------------------------
 # The event files, read by rlnb, are the only source, so a tracker works with every RL library.
 
 

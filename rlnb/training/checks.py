@@ -393,7 +393,7 @@ def _fewest(manifest: Manifest, library: Library) -> str:
     return ""
 
 
-# -- fits ------------------------------------------------------------------------------------------------------------
+# -- sizes and spaces ------------------------------------------------------------------------------------------------
 
 
 SPACES: Mapping[str, str] = {"observation_space": "policy", "state_space": "critic", "action_space": ""}

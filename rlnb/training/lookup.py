@@ -113,7 +113,7 @@ def _tasks_without_simulator() -> set[str]:
     return {name for name, task in plugins.tasks().items() if task.success is None}
 
 
-# -- no simulator ----------------------------------------------------------------------------------------------------
+# -- libraries without a simulator -----------------------------------------------------------------------------------
 
 
 TIMEOUT_S = 20.0

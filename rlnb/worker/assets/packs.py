@@ -298,7 +298,7 @@ def _write_index(folder: Path, index: Index) -> None:
     files.write_anew(folder / INDEX, to_json(index))
 
 
-# -- prebuilt --------------------------------------------------------------------------------------------------------
+# -- packs that were made ahead of time ------------------------------------------------------------------------------
 # The folder ``RLNB_PREBUILT`` holds a cache of Warp, ``warp``, and a cache of rlnb, ``rlnb``. An image belongs to root
 # and may be read-only, while Warp and the packs need folders that this process can write. So a start copies what the
 # caches of its user lack. Kernels of several kinds of CPUs and GPUs lie beside each other, since Warp names them by

@@ -204,7 +204,7 @@ def _middle(points: torch.Tensor, otherwise: torch.Tensor) -> torch.Tensor:
     return torch.where(middle.isfinite(), middle, otherwise)
 
 
-# -- extents ---------------------------------------------------------------------------------------------------------
+# -- boxes around bodies ---------------------------------------------------------------------------------------------
 # The origin of a body says nothing about its size, and may be outside of it.
 
 

@@ -318,7 +318,7 @@ def _text(label: Any) -> str:
     return label if isinstance(label, str) else json.dumps(label)
 
 
-# -- rtx -------------------------------------------------------------------------------------------------------------
+# -- RTX renderers ---------------------------------------------------------------------------------------------------
 # Isaac Sim renders all cameras together, and only once for each physics step and call of ``sim.render()``. A camera
 # that is moved after that keeps its picture. Both renderers build a picture up over several frames: the first one of a
 # new camera may be empty, and the first ones after a jump are noisy or still show what was there before.
@@ -368,7 +368,7 @@ def _renders_when_read(sensor: Any) -> bool:
     return not torch.equal(before, sensor.frame.torch)
 
 
-# -- in view ---------------------------------------------------------------------------------------------------------
+# -- what a camera sees ----------------------------------------------------------------------------------------------
 
 
 _ON_A_LINK = re.compile(r"/env_[^/]+/[^/]+/.+")

@@ -104,7 +104,7 @@ def _set(variable: Variable, array: np.ndarray, device: str) -> None:
         variable.value.copy_(torch.from_numpy(array.copy()).to(device))
 
 
-# -- parts -----------------------------------------------------------------------------------------------------------
+# -- the values of a step --------------------------------------------------------------------------------------------
 
 
 WIDEST = 1024
@@ -244,7 +244,7 @@ def place_of(values: torch.Tensor, *, env: int | None = None, nan: bool = False)
     return {"env": env, "index": index, "value": float(values[env, index])}
 
 
-# -- variables -------------------------------------------------------------------------------------------------------
+# -- variables of an env's objects -----------------------------------------------------------------------------------
 
 
 Attributes = Mapping[str, Any]

@@ -59,7 +59,7 @@ def copied(env: Any) -> dict[str, torch.Tensor]:
     return {name: value.masked_fill(is_reset, 0.0) for name, value in arrays.items()}
 
 
-# -- shortages -------------------------------------------------------------------------------------------------------
+# -- contacts that are dropped ---------------------------------------------------------------------------------------
 # MuJoCo Warp prints a line for each such env and step, which fills a disk in a long training of many envs. It also
 # notes the limit in ``Data.overflow``, which is read here instead.
 

@@ -11,7 +11,7 @@ from rlnb.errors import RlnbError, unknown
 from rlnb.spec import DEPTH
 from rlnb.worker.isaac.renderer import own_cameras
 
-# -- space specs -----------------------------------------------------------------------------------------------------
+# -- spaces of a config and of an env --------------------------------------------------------------------------------
 
 
 TaskSpaces = tuple[Spaces, Space | None]

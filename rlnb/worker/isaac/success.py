@@ -185,7 +185,7 @@ def _shares(rate: float, values: torch.Tensor | None, counted: torch.Tensor) -> 
     return [rate] * int(counted.sum())
 
 
-# -- means -----------------------------------------------------------------------------------------------------------
+# -- values behind a mean --------------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -268,7 +268,7 @@ def _converted(value: T, tensor: torch.Tensor) -> T:
     return value
 
 
-# -- recent ----------------------------------------------------------------------------------------------------------
+# -- the success rate of a training ----------------------------------------------------------------------------------
 
 
 logger = logging.getLogger(__name__)

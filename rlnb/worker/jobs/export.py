@@ -292,7 +292,7 @@ def _input_groups(backend: Backend, env: Any, agent_cfg: Any) -> Mapping[str, Se
     return cast(Naming, backend).input_groups(env, agent_cfg) if names else {"obs": [GROUP]}
 
 
-# -- exported --------------------------------------------------------------------------------------------------------
+# -- the files of an export ------------------------------------------------------------------------------------------
 
 
 LIMITING = frozenset({"Clip", "Max", "Min"})

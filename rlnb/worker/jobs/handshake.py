@@ -175,7 +175,7 @@ def _neighbours(absent: list[int], world_size: int) -> set[int]:
     return {rank for rank in range(world_size) if rank // per_node in nodes}
 
 
-# -- network ---------------------------------------------------------------------------------------------------------
+# -- the network between ranks ---------------------------------------------------------------------------------------
 
 
 Backend = Literal["gloo", "nccl"]

@@ -135,7 +135,7 @@ def _is_echo(exc: BaseException) -> bool:
     return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))
 
 
-# -- exits -----------------------------------------------------------------------------------------------------------
+# -- exits of the user's code ----------------------------------------------------------------------------------------
 
 
 def exit_as_error(exc: BaseException) -> BaseException:

@@ -140,7 +140,7 @@ def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     end_training(job.folder, result)
 
 
-# -- exchange --------------------------------------------------------------------------------------------------------
+# -- what ranks tell each other --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,7 +205,7 @@ def exchange(ctx: Context, agent_cfg: Any) -> Any:
     return first.agent
 
 
-# -- ending ----------------------------------------------------------------------------------------------------------
+# -- the end of a training -------------------------------------------------------------------------------------------
 
 
 SUMMARY_S = 3.0
