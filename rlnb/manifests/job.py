@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.errors import Problem, whole_number
-from rlnb.pods.pod import NAMES
+from rlnb.pods.member import NAMES
 from rlnb.spec import Json, Manifest
 
 PORT = 29500

@@ -21,9 +21,9 @@ import pytest
 import rlnb
 from rlnb.node.peers import Member
 from rlnb.node.supervisor import Agent
-from rlnb.pods import pod
-from rlnb.pods import pod as module
-from rlnb.pods.pod import Pod, check_master, member_of, newest_training, node_of, start
+from rlnb.pods import member
+from rlnb.pods.member import check_master, member_of, node_of
+from rlnb.pods.pod import Pod, newest_training, start
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Manifest, Result, Task
 from rlnb.storage import files
@@ -337,7 +337,7 @@ def test_a_signal_between_two_trainings_ends_the_pod(root: Path, handlers: None)
 
 
 def test_a_pod_that_does_not_find_the_first_one_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod, "RESOLVE_S", 0.0)
+    monkeypatch.setattr(member, "RESOLVE_S", 0.0)
     run = made(2)
     env = {"MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "29500", "WORLD_SIZE": "2", "RANK": "1"}
     assert start(run.path, env) == 1
@@ -413,7 +413,7 @@ def test_a_pod_knows_its_number_even_if_other_variables_are_wrong() -> None:
 
 
 def test_a_name_that_does_not_resolve_is_said_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RESOLVE_S", 0.1)
+    monkeypatch.setattr(member, "RESOLVE_S", 0.1)
     with pytest.raises(rlnb.RlnbError, match=r"MASTER_ADDR=no-such-pod\.invalid does not resolve on node 1 \("):
         check_master(Member(1, 2, "no-such-pod.invalid:29500"), lambda: False)
 
