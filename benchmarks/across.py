@@ -51,7 +51,7 @@ def start(other: Path, root: Path, code: str) -> None:
 
 def tagged(tag: str) -> rlnb.Run:
     """Return the run with a tag."""
-    (run,) = rlnb.runs(tags=tag)
+    (run,) = rlnb.runs(tag=tag)
     return run
 
 
@@ -89,7 +89,7 @@ def of_a_cell(other: Path, root: Path) -> str:
     evaluation = run.evaluate(episodes=8)
     exported = [path.name for path in run.export().values()]
     again = run.rerun(tags=["again"]).wait(WAIT_S)
-    equal = [*again.metrics["reward"]] == [*run.metrics["reward"]]
+    equal = list(again.metrics["reward"].values) == list(run.metrics["reward"].values)
     return f"{evaluation.episodes} episodes, {', '.join(sorted(exported))}, the same curve again: {equal}"
 
 
