@@ -151,3 +151,56 @@ def test_a_picture_that_only_the_env_knows_is_refused_by_the_worker_in_the_same_
     assert rlnb.check("Hidden-Picture", num_envs=2) == []
     with pytest.raises(rlnb.RunError, match=r"'policy' is a picture of the shape \(3, 36, 36\), but the actor is an"):
         rlnb.train("Hidden-Picture", num_envs=2, max_iterations=1, device="cpu").wait(120)
+
+
+def problem_of(**arguments: Any) -> str:
+    """Return the one problem of a call with its fix, as a user reads it."""
+    (problem,) = rlnb.check(**arguments)
+    return f"{problem.what} {problem.fix}"
+
+
+def test_a_path_that_is_corrected_leads_to_a_start(living: Path) -> None:
+    robot = "scene.robot.spawn.usd_path"
+    right = str(rlnb.task_card("Isaac-Cartpole").fields[robot].value)
+    wrong = rlnb.task("Isaac-Cartpole", overrides={robot: f"{living}/gone.usd"})
+    assert problem_of(task=wrong, num_envs=2).endswith("there is no such file. Correct the path.")
+    start({"task": rlnb.task("Isaac-Cartpole", overrides={robot: right}), "num_envs": 2})
+
+
+def test_the_suggested_value_the_library_of_weights_and_no_presets_lead_to_a_start() -> None:
+    text = problem_of(task=CARTPOLE, library="rsl_rl", agent={"algorithm.learning_rat": 1e-3}, num_envs=2)
+    path = re.findall(r"Did you mean '([\w.]+)'\?", text)[0]
+    first = rlnb.train(CARTPOLE, library="rsl_rl", agent={path: 1e-3}, num_envs=2, max_iterations=1, device="cpu")
+    text = problem_of(task=CARTPOLE, library="skrl", init_from=first.wait(120), num_envs=2)
+    library = re.findall(r"Use library='(\w+)'\.", text)[0]
+    start({"task": CARTPOLE, "library": library, "init_from": first, "num_envs": 2})
+    text = problem_of(task=rlnb.task(CARTPOLE, presets="fast"), num_envs=2)
+    assert text.endswith("or leave presets out.")
+    start({"task": CARTPOLE, "num_envs": 2})
+
+
+REGISTERS = """
+import gymnasium
+
+gymnasium.register(
+    id="{id}",
+    entry_point="isaaclab_tasks.core.cartpole.cartpole_direct_env:{env}",
+    kwargs={{"env_cfg_entry_point": "isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg:CartpoleEnvCfg"}},
+)
+"""
+
+
+def test_a_project_on_the_path_and_a_corrected_registration_lead_to_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_a_stranger.py").write_text(REGISTERS.format(id="Strange-v0", env="CartpoleEnvv"))
+    arguments: dict[str, Any] = {"library": "rsl_rl", "agent": "generic", "num_envs": 2}
+    arguments["task"] = rlnb.task("Strange-v0", imports="of_a_stranger")
+    text = problem_of(**arguments)
+    assert "add its folder to PYTHONPATH. Then call rlnb.simulator().restart()." in text
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    rlnb.simulator().restart()
+    assert "CartpoleEnvv" in problem_of(**arguments)
+    (tmp_path / "of_a_stranger.py").write_text(REGISTERS.format(id="Strange-v0", env="CartpoleEnv"))
+    assert rlnb.check(**arguments) == []
+    start(arguments)

@@ -6,6 +6,7 @@ asks for.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 import importlib
@@ -13,10 +14,10 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, Literal
 
 from rlnb.errors import RlnbError, did_you_mean
@@ -184,27 +185,69 @@ INSTALL = (
 
 
 def check_registration(gym_id: str) -> None:
-    """Refuse a task whose registration names an env config that does not exist.
+    """Refuse a task whose registration names an env or an env config that does not exist.
+
+    The module of the env is not imported, since it may load USD, which Isaac Sim has to load itself.
 
     Raises:
-        RlnbError: The module or the class does not exist. An error inside the module is raised as it is.
+        RlnbError: The module or the class does not exist. An error inside the module of the config is raised as it is.
     """
     import gymnasium
 
-    reference = gymnasium.spec(gym_id).kwargs[CONFIG]
-    if not isinstance(reference, str) or ":" not in reference or reference.endswith((".yaml", ".yml")):
-        return
-    name, _, attribute = reference.partition(":")
-    where = f"The registration of {gym_id} has {CONFIG}={reference!r}"
+    spec = gymnasium.spec(gym_id)
+    if (reference := _reference(spec.kwargs[CONFIG])) is not None:
+        _refuse_absent(gym_id, CONFIG, *reference, importlib.import_module)
+    if (reference := _reference(spec.entry_point)) is not None:
+        _refuse_absent(gym_id, "entry_point", *reference, _names_in)
+
+
+def _reference(value: object) -> tuple[str, str] | None:
+    """Return the parts of a ``"module:attr"`` string of a registration; None for anything else, such as a file."""
+    if not isinstance(value, str) or ":" not in value or value.endswith((".yaml", ".yml")):
+        return None
+    name, _, attribute = value.partition(":")
+    return name, attribute
+
+
+def _refuse_absent(gym_id: str, key: str, name: str, attribute: str, load: Callable[[str], object]) -> None:
+    """Refuse a registration in which a reference names nothing."""
+    where = f"The registration of {gym_id} has {key}='{name}:{attribute}'"
     try:
-        module = importlib.import_module(name)
+        module = load(name)
     except ModuleNotFoundError as exc:
         if not is_part(exc.name, name):
             raise  # a module that it imports is missing
         raise RlnbError(f"{where}, but there is no module {exc.name!r}. Correct the registration.") from exc
-    if not hasattr(module, attribute):
+    if module is not None and not hasattr(module, attribute):
         hint = _similar_class(attribute, module)
         raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
+
+
+def _names_in(name: str) -> SimpleNamespace | None:
+    """Return the names that the source of a module binds, as attributes; None if they cannot be told from it.
+
+    Raises:
+        ModuleNotFoundError: There is no such module.
+    """
+    if name in sys.modules:
+        return SimpleNamespace(**vars(sys.modules[name])) if "__getattr__" not in vars(sys.modules[name]) else None
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    tree = ast.parse(Path(spec.origin).read_bytes(), spec.origin)
+    names: dict[str, object] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            names[node.name] = type(node.name, (), {})
+        elif isinstance(node, ast.FunctionDef):
+            names[node.name] = None
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+        elif isinstance(node, ast.alias):
+            names[(node.asname or node.name).partition(".")[0]] = None
+    return None if {"*", "__getattr__"} & names.keys() else SimpleNamespace(**names)
 
 
 def load_reference(reference: str) -> Any:
@@ -248,7 +291,7 @@ def is_part(part: str | None, name: str) -> bool:
     return part is not None and f"{name}.".startswith(f"{part}.")
 
 
-def _similar_class(name: str, module: ModuleType) -> str:
+def _similar_class(name: str, module: object) -> str:
     return did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)])
 
 

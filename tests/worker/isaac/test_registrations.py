@@ -36,14 +36,17 @@ class BalanceEnv(CartpoleEnv):
 REGISTRATION = """
 import gymnasium
 
-def add(id, **kwargs):
-    gymnasium.register(id=id, entry_point="balance.env:BalanceEnv", kwargs=kwargs)
+def add(id, entry_point="balance.env:BalanceEnv", **kwargs):
+    gymnasium.register(id=id, entry_point=entry_point, kwargs=kwargs)
 
 add("Balance", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 add("Balance-Misspelt", env_cfg_entry_point="balance.env_cfg:BalanceEnvConfig")
 add("Balance-Moved", env_cfg_entry_point="balance.moved.env_cfg:BalanceEnvCfg")
 add("Balance-Broken", env_cfg_entry_point="balance.broken:BalanceEnvCfg")
 add("Balance-Plain")
+add("Balance-Env-Misspelt", "balance.env:BalanseEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
+add("Balance-Env-Moved", "balance.envs:BalanceEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
+add("Balance-Env-Lazy", "balance.lazy:Any", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 """
 
 
@@ -51,6 +54,7 @@ add("Balance-Plain")
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package with a direct task in two modules, as ``isaaclab --new`` writes it."""
     files = {"__init__.py": REGISTRATION, "env_cfg.py": CONFIG, "env.py": ENV, "broken.py": "import no_such_package\n"}
+    files |= {"lazy.py": "from balance.env import *\n"}
     (tmp_path / "balance").mkdir()
     for name, text in files.items():
         (tmp_path / "balance" / name).write_text(text)
@@ -74,6 +78,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "Balance-Moved",
             "The registration of Balance-Moved has env_cfg_entry_point='balance.moved.env_cfg:BalanceEnvCfg', but "
             "there is no module 'balance.moved'. Correct the registration.",
+        ),
+        (
+            "Balance-Env-Misspelt",
+            "The registration of Balance-Env-Misspelt has entry_point='balance.env:BalanseEnv', but balance.env has no "
+            "'BalanseEnv'. Did you mean 'BalanceEnv'? Correct the registration.",
+        ),
+        (
+            "Balance-Env-Moved",
+            "The registration of Balance-Env-Moved has entry_point='balance.envs:BalanceEnv', but there is no module "
+            "'balance.envs'. Correct the registration.",
         ),
         ("Balance-Plain", "its registration has no env_cfg_entry_point. Use gymnasium.register(..., kwargs={"),
         ("balance.env_cfg:BalanceEnvConfig", "has no attribute 'BalanceEnvConfig'. Did you mean 'BalanceEnvCfg'?"),
@@ -99,6 +113,16 @@ def test_an_error_inside_the_module_of_a_config_is_raised_as_it_is(package: None
     importlib.import_module("balance")
     with pytest.raises(ModuleNotFoundError, match="no_such_package"):
         isaaclab.register(rlnb.Task(id="Balance-Broken"))
+
+
+def test_an_env_is_not_imported_to_see_whether_it_exists(package: None) -> None:
+    """It may load USD, which Isaac Sim has to load itself."""
+    from rlnb.worker.isaac import isaaclab
+
+    importlib.import_module("balance")
+    for id in ("Balance", "Balance-Env-Lazy"):
+        assert isaaclab.register(rlnb.Task(id=id)).gym_id == id
+    assert not {"balance.env", "balance.lazy"} & sys.modules.keys()
 
 
 def test_a_direct_task_by_its_config_has_the_env_of_its_registration(package: None) -> None:
