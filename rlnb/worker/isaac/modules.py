@@ -237,7 +237,7 @@ def _names_in(name: str) -> SimpleNamespace | None:
     if spec.origin is None or not spec.origin.endswith(".py"):
         return None
     tree = ast.parse(Path(spec.origin).read_bytes(), spec.origin)
-    names: dict[str, object] = {}
+    names: dict[str, type | None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             names[node.name] = type(node.name, (), {})
