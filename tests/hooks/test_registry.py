@@ -6,6 +6,8 @@ import re
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +174,30 @@ def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str,
     assert text == f"The {of('usurper')} registers {name}, which is a name of rlnb's own. Rename it."
     assert plugins.library("script") is plugins.SCRIPT
     assert "script" not in plugins.libraries()
+
+
+def test_a_plugin_cannot_take_the_place_of_rlnb_by_the_name_of_its_entry_point(
+    install: Install, tmp_path: Path
+) -> None:
+    item = "LauncherType(name='mine', factory='a:B')"
+    install("usurper", f"{HOOK}def rlnb_launchers():\n    return [rlnb.{item}]\n", entry="rlnb")
+    (points,) = tmp_path.glob("site/*/entry_points.txt")
+    points.write_text("[rlnb]\nrlnb = a_usurper\n")  # before rlnb's own in the order of names
+    (tmp_path / "site" / "rlnb_usurper.py").rename(tmp_path / "site" / "a_usurper.py")
+    with pytest.warns(UserWarning, match="usurper"):
+        assert [*plugins.launchers()][:2] == ["local", "injected"]
+    assert "mine" not in plugins.launchers()
+
+
+def test_rlnb_without_its_own_entry_point_says_that_it_has_to_be_installed_again(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [entry for entry in metadata.entry_points(group="rlnb") if entry.value != "rlnb.launch.plugin"]
+    monkeypatch.setattr(metadata, "entry_points", lambda group: others)
+    install("harmless", f"{HOOK}def rlnb_tasks():\n    return []\n")
+    with pytest.warns(UserWarning, match="rlnb is not installed as a package, .* Install it again"):
+        assert "local" not in plugins.launchers()
+    assert "slurm" in plugins.launchers()
 
 
 def test_a_backend_in_a_module_that_does_not_exist_is_reported_before_anything_starts(install: Install) -> None:

@@ -25,6 +25,7 @@ def test_the_alert_of_a_function_is_printed_once(
     monkeypatch.setattr(metrics, "FRESH_S", 1e9)  # a reader that is behind when the training ends
 
     def rewarded(run: rlnb.Run) -> str | None:
+        assert isinstance(run, rlnb.Run), "a rule may call the verbs of a run"
         return f"reward is {run.metrics['reward'].last:.0f}" if "reward" in run.metrics.names else None
 
     run = rlnb.train("Echo", library="echo", max_iterations=3, alerts=rewarded).wait(60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import options
+from rlnb import options, spec
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.settings import Options
-from rlnb.tasks import source
+from rlnb.storage.serial import to_json
+from rlnb.tasks import agent as agent_module
+from rlnb.tasks import card_cache, source
 from rlnb.tasks.task import as_task
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
@@ -86,3 +90,42 @@ def test_an_import_that_is_not_the_name_of_a_module_is_refused(root: Path, name:
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.task("Puck-v0", imports=[name, "fine"], num_envs=0)
     assert whats(list(caught.value.problems))[1:] == [f"imports={name!r} is not the name of a module."]
+
+
+def test_a_task_with_verbs_is_equal_to_the_one_of_a_manifest_and_written_in_the_same_way(root: Path) -> None:
+    task = rlnb.task("Echo", num_envs=4, overrides={"sim.dt": 0.1})
+    plain = spec.Task(id="Echo", num_envs=4, overrides={"sim.dt": 0.1}, imports=task.imports)
+    assert isinstance(task, rlnb.Task)
+    assert type(plain) is not rlnb.Task
+    assert (task == plain, plain == task, task != plain) == (True, True, False)
+    assert task != dataclasses.replace(task, num_envs=5)
+    assert plain != dataclasses.replace(task, num_envs=5)
+    assert task != "Echo"
+    assert to_json(task) == to_json(plain)
+    assert isinstance(dataclasses.replace(task, num_envs=5), rlnb.Task)
+    assert rlnb.Task.of(plain) == plain
+
+
+def test_the_task_of_a_run_has_verbs_too(echo_root: Path) -> None:
+    run = (
+        rlnb.runs(echo_root)[0] if rlnb.runs(echo_root) else rlnb.train("Echo", library="echo", max_iterations=1).wait()
+    )
+    assert isinstance(rlnb.task(run), rlnb.Task)
+
+
+def test_the_verbs_of_a_task_are_the_functions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = AgentCard(source="cartpole.yaml of the task", fields={"lr": ConfigField(type="float", value=0.1)})
+    card = TaskCard(task="Demo", agents={"rsl_rl": config})
+    calls: list[tuple[object, ...]] = []
+
+    def card_of(*arguments: object) -> TaskCard:
+        calls.append(arguments[1:])
+        return card
+
+    monkeypatch.setattr(card_cache, "card_of", card_of)
+    monkeypatch.setattr(agent_module, "card_of", card_of)
+    task = rlnb.task("Demo", num_envs=2)
+    assert task.card(python="p", asset_root="/a") == rlnb.task_card(task, python="p", asset_root="/a") == card
+    assert task.agent("rsl_rl", python="p", asset_root="/a") == rlnb.agent(task, "rsl_rl", python="p", asset_root="/a")
+    assert task.agent("rsl_rl").values == {"lr": 0.1}
+    assert calls[:4] == [(task, "p", "/a")] * 4
