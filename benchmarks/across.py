@@ -76,6 +76,7 @@ def queued(other: Path, root: Path) -> str:
     start(other, root, "\n".join(ECHO.format(40, 0.1, tag) for tag in ("first", "second")))
     runs = [tagged("first"), tagged("second")]
     states = {run.state for run in runs}
+    assert "queued" in states
     for run in runs:
         run.wait(WAIT_S)
     return f"{' and '.join(sorted(states))}, then {' and '.join(run.state for run in runs)}"

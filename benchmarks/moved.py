@@ -30,7 +30,8 @@ def strings_in(text: str) -> Iterator[str]:
     left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            left_out |= {id(part) for part in ast.walk(node) if part is not node}
+            left_out |= {id(part) for part in node.values}
+            left_out |= {id(part.format_spec) for part in node.values if isinstance(part, ast.FormattedValue)}
             if id(node) not in left_out:
                 yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:

@@ -28,8 +28,6 @@ from rlnb.storage.clock import moment_s
 if TYPE_CHECKING:
     import numpy as np
 
-    from rlnb.records.record import RunRecord
-
 HOUR_S = 3600.0
 
 
@@ -493,7 +491,7 @@ def cause_of(result: Result | None) -> Cause:
     return cause or ("node lost" if result.interrupted else "error")
 
 
-# -- the values of a step --------------------------------------------------------------------------------------------
+# -- the parts of the wall time --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

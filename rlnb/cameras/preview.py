@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import numpy as np
     from PIL.Image import Image
 
-    from rlnb.cameras.frames import Frames
-
 LEAST_MS = 20
 """Shortest frame of a GIF in milliseconds. Browsers slow down GIFs with shorter frames."""
 

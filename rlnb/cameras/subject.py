@@ -8,12 +8,10 @@ from pathlib import Path
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.protocol.requests import Policy
-from rlnb.records.facts import RunFacts, checkpoint_of
-from rlnb.records.find import find_one
+from rlnb.records.facts import RunFacts, checkpoint_of, find_run
 from rlnb.records.options import env_mode
 from rlnb.records.remote import refuse_far
 from rlnb.records.trust import refuse_another_users, task_of
-from rlnb.settings import options
 from rlnb.simulation import far
 from rlnb.spec import EnvMode, Task
 from rlnb.tasks.task import as_task
@@ -57,7 +55,7 @@ def subject(
         NotFoundError: The run, the checkpoint or the mode does not exist.
         RlnbError: The library of the run has no simulator.
     """
-    run = RunFacts.of(find_one(options.folders, policy)) if isinstance(policy, str) else policy
+    run = find_run(policy) if isinstance(policy, str) else policy
     if run is None and isinstance(task, RunFacts):
         run = task
     for subject in (task, run):

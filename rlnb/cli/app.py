@@ -221,7 +221,7 @@ def compile_kernels(
         screen.say(f"{task}: {compilation.seconds:.1f} s; cache: {compilation.cache} ({size})")
 
 
-# -- lists -----------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------------------------
 
 app.command()(goodput)
 
@@ -294,7 +294,7 @@ def launchers(as_json: AsJson = False) -> None:
     screen.table(["launcher", "in Python"], [(launcher.name, f"rlnb.{launcher.name}(...)") for launcher in types])
 
 
-# -- the installation ------------------------------------------------------------------------------------
+# -- the installation ------------------------------------------------------------------------------------------------
 
 
 @app.command()

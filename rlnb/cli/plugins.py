@@ -74,7 +74,6 @@ def _additions(plugin: Plugin) -> str:
 @plugins_app.command()
 def figures(run: RunId) -> None:
     """Print the figures that plugins add to a run. The output is a JSON list of Jupyter mime bundles."""
-    import rlnb
     from rlnb.curves import panels
 
     screen.print_json(list(panels.bundles([rlnb.get_run(run)])))
@@ -180,6 +179,7 @@ def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
     names_in_use = {*distributions, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
     if names.key in names_in_use:
         dist = distributions.get(names.key)
+        dist = None if dist is not None and dist.name == "rlnb" else dist
         owner = f"the package {dist.name}" if dist else "rlnb"
         fix = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
         text = f"The name {names.key!r} belongs to {owner}. Names in use: {', '.join(sorted(names_in_use))}."

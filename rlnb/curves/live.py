@@ -35,7 +35,6 @@ from rlnb.records.facts import RunFacts
 from rlnb.storage.serial import from_json, to_json
 
 if TYPE_CHECKING:
-    from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)

@@ -70,7 +70,7 @@ def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s
     return [finding for name in checks for finding in answers.get(name, late[name])]
 
 
-# -- this interpreter ------------------------------------------------------------------------------------
+# -- this interpreter ------------------------------------------------------------------------------------------------
 
 
 def check_python(version: Sequence[int]) -> Finding:

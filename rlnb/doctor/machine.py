@@ -110,7 +110,7 @@ def check_disk(free_mib: float) -> Finding:
     return judge("disk", text, "Free disk space, or set RLNB_ROOT to a folder on another disk.")
 
 
-# -- tools -----------------------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------------------------
 
 
 def partitions() -> tuple[str, str]:

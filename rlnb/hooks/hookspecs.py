@@ -28,7 +28,7 @@ hookimpl = pluggy.HookimplMarker("rlnb")
 """Decorator that marks a function or method as the implementation of the hook of the same name."""
 
 
-# -- registration: called in the kernel and in every worker, so implementations must import nothing heavy ---------
+# -- registration: called in the kernel and in every worker, so implementations must import nothing heavy ------------
 
 
 @hookspec
@@ -55,7 +55,7 @@ def rlnb_asset_packs() -> Sequence[AssetPack]:  # type: ignore[empty-body]
     """Return the asset packs of this plugin: robot and scene files that it can build without a download."""
 
 
-# -- before a run: called by ``rlnb.train`` ---------------------------------------------------------
+# -- before a run: called by ``rlnb.train`` --------------------------------------------------------------------------
 
 
 @hookspec
@@ -84,7 +84,7 @@ def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
     """
 
 
-# -- during a run: called in the worker ---------------------------------------------------------------
+# -- during a run: called in the worker ------------------------------------------------------------------------------
 
 
 @hookspec
@@ -122,7 +122,7 @@ def rlnb_run_finished(run_dir: Path, manifest: Manifest, result: Result) -> None
     """
 
 
-# -- showing a run: called in the kernel ------------------------------------------------------------
+# -- showing a run: called in the kernel -----------------------------------------------------------------------------
 
 
 @hookspec(firstresult=True)

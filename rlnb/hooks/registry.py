@@ -65,7 +65,8 @@ class Registry:
         entries = sorted(metadata.entry_points(group="rlnb"))
         own = [entry for entry in entries if _is_own(plugin_of(entry))]
         if not own:
-            self._untold.append("rlnb is not installed as a package, so it cannot start a run. Install it again.")
+            error = "it is not installed as a package, so no run can start"
+            self.plugins[OWN] = Plugin(name=OWN, distribution=OWN, error=error, fix="Install it again.")
         for entry in [*own, *(entry for entry in entries if entry not in own)]:
             value = values.setdefault(entry.name, entry.value)
             if value != entry.value:
@@ -333,21 +334,25 @@ def implementations_of(hook: str) -> list[tuple[Plugin, pluggy.HookImpl]]:
 
 
 def installed() -> list[Plugin]:
-    """Return all plugins by name, also those that are left out, with their errors. Nothing is warned of."""
+    """Return all plugins by name, also those that are left out, with their errors. Nothing is warned of.
+
+    rlnb itself is among them only if something is wrong with it.
+    """
     with _lock:
         plugins = registry()
         plugins.settle()
         plugins.forget()
         works = plugins.manager.has_plugin
         every = (plugin for plugin in plugins.plugins.values() if plugin.error or works(plugin.name))
-        return sorted((plugin for plugin in every if not _is_own(plugin)), key=lambda plugin: plugin.name)
+        shown = (plugin for plugin in every if not _is_own(plugin) or plugin.error or plugin.remarks)
+        return sorted(shown, key=lambda plugin: plugin.name)
 
 
 def package_versions() -> dict[str, str]:
     """Return the version of each package that installs a plugin, by the package's name."""
     with _lock:
         plugins = registry().plugins.values()
-        return {plugin.distribution: plugin.version for plugin in plugins if plugin.version}
+        return {one.distribution: one.version for one in plugins if one.version and not _is_own(one)}
 
 
 def hooks_of(plugin: Plugin) -> list[str]:

@@ -10,10 +10,8 @@ from rlnb.display.table import table
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.interactive.debugger import Debugger, EnvStep, Stop, close_former, noted
 from rlnb.protocol.requests import Replay as Request
-from rlnb.records.facts import RunFacts
-from rlnb.records.find import find_one
+from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.trust import refuse_another_users, task_of
-from rlnb.settings import options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,7 +191,7 @@ def replay(
         RlnbError: The run has no such record.
         WorkerError: The task's own code failed.
     """
-    facts = RunFacts.of(find_one(options.folders, run)) if isinstance(run, str) else run
+    facts = find_run(run) if isinstance(run, str) else run
     refuse_another_users(facts.record, trust=trust)
     flight = facts.flight
     if flight is None:

@@ -20,17 +20,17 @@ from rlnb.storage import files
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
 
-    Function = Callable[[Any], str | bool | None]
-
 logger = logging.getLogger(__name__)
 
+AlertFunction = Callable[[Any], "str | bool | None"]
+"""A rule in Python: it takes the :class:`rlnb.Run`, and returns the text of an alert, or True for its own name."""
 POLL_S = 2.0
 """Seconds between two looks."""
 END_S = 45.0
 """Seconds after the end of a training in which its agent may still alert."""
 
 
-def follow(run: RunFacts, functions: Mapping[str, Function]) -> threading.Thread | None:
+def follow(run: RunFacts, functions: Mapping[str, AlertFunction]) -> threading.Thread | None:
     """Print the alerts of a run in this process until the run has ended, in a thread; None if it has no rules.
 
     Args:
@@ -52,7 +52,7 @@ _threads: dict[Path, threading.Thread] = {}
 """The newest thread for each run, by its folder."""
 
 
-def _follow(run: RunFacts, functions: dict[str, Function]) -> None:
+def _follow(run: RunFacts, functions: dict[str, AlertFunction]) -> None:
     keys = {_key(alert) for alert in run.alerts}
     ended_s: float | None = None
     while True:
@@ -86,7 +86,7 @@ def _awaited(run: RunFacts) -> bool:
     return bool((rules & {*run.manifest.alerts}) - names)
 
 
-def _alerts(run: RunFacts, name: str, function: Function) -> bool:
+def _alerts(run: RunFacts, name: str, function: AlertFunction) -> bool:
     """Call a rule; return whether it is done."""
     try:
         finding = function(run)

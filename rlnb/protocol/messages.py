@@ -377,7 +377,7 @@ def error_of(failure: Failure) -> RlnbError:
     return WorkerError(text, detail=failure.detail, fix=failure.fix)
 
 
-# -- outputs that are replaced later ---------------------------------------------------------------------------------
+# -- places in the user's own code -----------------------------------------------------------------------------------
 
 
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')

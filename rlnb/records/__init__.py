@@ -1,9 +1,10 @@
-"""The run's folder, read side. It writes only small files that are written once; no code here acts.
+"""The run's folder: what it holds, and small records about a run.
 
 ``layout`` names every file, ``record`` derives the state of a run from its files, and ``facts`` holds ``RunFacts``,
 everything that can be read from a run folder. ``find`` finds run folders, ``stock_record`` reads those of stock Isaac
-Lab, ``remote`` those of another machine, and ``trust`` says whose they are. Each other module reads one kind of record:
-``checkpoints``, ``evaluation``, ``options``, ``arguments``, ``incidents``, ``notes``, ``flight``, ``summary``.
+Lab, ``remote`` those of another machine, and ``trust`` says whose they are. Each other module has one kind of record,
+such as ``checkpoints``, ``evaluation``, ``incidents`` or ``notes``; ``withdrawal`` asks for the end of a job.
 
-Belongs here: reading run folders. Does not belong here: drawing their content (``rlnb.display``), and verbs.
+Belongs here: reading run folders. Does not belong here: drawing their content (``rlnb.curves``, ``rlnb.reports``), and
+starting anything.
 """

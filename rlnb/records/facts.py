@@ -384,6 +384,15 @@ class RunFacts:
         return self
 
 
+def find_run(id: str) -> RunFacts:
+    """Return a run of the root by its id, by a unique part of its id, or by its folder.
+
+    Raises:
+        NotFoundError: No run matches, or several do.
+    """
+    return RunFacts.of(find_one(options.folders, id))
+
+
 def tags_of(record: RunRecord) -> Tags:
     """Return a run's tags."""
     return Tags(record.folder.notes, record.manifest.tags)
@@ -451,12 +460,3 @@ def _repeats(name: str, rows: Mapping[str, Mapping[str, Json]], arguments: Colle
     return name not in arguments and any(
         name.endswith(f".{argument}") and rows[name] == rows[argument] for argument in arguments
     )
-
-
-def find_run(id: str) -> RunFacts:
-    """Return a run of the root by its id, by a unique part of its id, or by its folder.
-
-    Raises:
-        NotFoundError: No run matches, or several do.
-    """
-    return RunFacts.of(find_one(options.folders, id))

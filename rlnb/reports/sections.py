@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from rlnb.accounting.goodput import Goodput
-    from rlnb.records.facts import RunFacts
     from rlnb.records.video import Video
     from rlnb.spec import Json
 

@@ -16,11 +16,12 @@ from rlnb.records.options import env_mode
 from rlnb.records.record import JobRecord
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.simulation.far import takes_launcher
-from rlnb.spec import ENDED, EnvMode
+from rlnb.spec import ENDED, EnvMode, Task
 from rlnb.storage.files import whole
 from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.create import train_array
-from rlnb.training.start import request_for, start
+from rlnb.training.repeat import request_of
+from rlnb.training.start import start
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -154,7 +155,6 @@ class Run(RunFacts):
                 no checkpoint, or no iterations are left.
         """
         from rlnb.jobs import jobs
-        from rlnb.jobs.alerts import follow
 
         self._let_cancel_end()
         training = self._record.training  # looked up before its state is: a later one is found when this one is claimed
@@ -180,7 +180,7 @@ class Run(RunFacts):
             RunError: The run cannot be repeated: its copy of the task's module is gone, or it is another user's.
             CheckError: The training would fail. Nothing was written.
         """
-        return started(request_for(None, {"like": self, **changes}))
+        return start_run(_request(like=self, **changes))
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""
@@ -390,7 +390,7 @@ class Run(RunFacts):
         return table(["", ""], rows, caption=self.id)
 
 
-def started(request: TrainRequest) -> Run:
+def start_run(request: TrainRequest) -> Run:
     """Start a training and return its run at once. Rules of alerts that are functions are called in this process.
 
     Raises:
@@ -399,7 +399,7 @@ def started(request: TrainRequest) -> Run:
     return _followed(start(request), request)
 
 
-def started_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
+def start_runs(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
     """Start trainings as one array, and return their runs at once.
 
     Args:
@@ -412,6 +412,10 @@ def started_array(requests: Sequence[TrainRequest], *, at_once: int | None = Non
     """
     runs = train_array(requests, at_once=at_once)
     return [_followed(run, request) for run, request in zip(runs, requests, strict=True)]
+
+
+def _request(task: Task | str | None = None, **arguments: Any) -> TrainRequest:
+    return request_of(task, arguments)
 
 
 def _followed(new: RunFacts, request: TrainRequest) -> Run:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlnb.run.run import Run, started
+from rlnb.run.run import Run, start_run
 from rlnb.spec import Task
 from rlnb.training.arguments import signature
+from rlnb.training.repeat import request_of
 from rlnb.training.start import check as check
-from rlnb.training.start import request_for
 
 
 def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
@@ -91,7 +91,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     Raises:
         CheckError: The run would fail. It lists all problems; nothing was written.
     """
-    return started(request_for(task, arguments))
+    return start_run(request_of(task, arguments))
 
 
 train.__signature__ = signature()  # type: ignore[attr-defined]

@@ -23,16 +23,13 @@ from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
 
 
-def agent_command(
-    python: str | None, asset_root: str | None, log: Path, *options: str
-) -> tuple[Sequence[str], Mapping[str, str]]:
+def agent_command(python: str | None, asset_root: str | None, log: Path) -> tuple[Sequence[str], Mapping[str, str]]:
     """Return the argv and the environment of the node agent that starts a living simulator on this machine.
 
     Args:
         python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root.
         log: File for the worker's output; its folder is made.
-        options: Options of the worker.
 
     Raises:
         RlnbError: This is not Linux, or the interpreter does not exist.
@@ -47,7 +44,7 @@ def agent_command(
     worker = [*command, "-P", "-m", "rlnb.worker", "serve"]
     argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker]
     variables = {"RLNB_ASSET_ROOT": asset_root} if asset_root else {}
-    return [*argv, *options], {**os.environ, **own_env(), **variables}
+    return argv, {**os.environ, **own_env(), **variables}
 
 
 class Link:

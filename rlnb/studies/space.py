@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rlnb.configs.agent import agent_choice
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run import train
-from rlnb.run.run import Run, started_array
+from rlnb.run.run import Run, start_runs
 from rlnb.spec import Task
 from rlnb.training import create
 from rlnb.training.arguments import TrainRequest
@@ -94,7 +94,7 @@ class Trainings:
             request_of(self._task(one), {**self._with(one), "tags": [*common, *more]})
             for one, more in zip(values, tags, strict=True)
         ]
-        return started_array(requests, at_once=at_once)
+        return start_runs(requests, at_once=at_once)
 
     def array_problems(self, count: int) -> Sequence[Problem]:
         """Return every reason why the launcher cannot start this number of trainings as one array."""

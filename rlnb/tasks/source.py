@@ -177,7 +177,7 @@ def _remove(folder: Path, pid: int) -> None:
 
 
 def _kept(version: Version, root: Path) -> Path | None:
-    """Keep a version below a folder, as :func:`keep` does."""
+    """Keep a version below a folder, as :func:`keep_version` does."""
     contents = {version.module.name: version.content, **version.others}
     key = hashlib.sha256()
     for name, content in contents.items():
@@ -325,7 +325,7 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
     path = module_path(root, name)
     compile(body, str(path), "exec")
     access.refuse_shared(root.path)
-    _refuse_another_users(name, path)
+    _refuse_to_replace(name, path)
     content = f"# rlnb task {name!r} of {owner!r}\n{body}".encode()
     content += b"" if content.endswith(b"\n") else b"\n"
     if path.is_file():
@@ -342,7 +342,7 @@ def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[s
     return path
 
 
-def _refuse_another_users(name: str, module: Path) -> None:
+def _refuse_to_replace(name: str, module: Path) -> None:
     """Refuse to replace the module of another user, who would miss it, and whose text may not be copied as this one's.
 
     Raises:
@@ -398,7 +398,7 @@ def pinned(task: Task) -> Task:
             if module not in run_here() and asked_for.notebook != current.notebook:
                 _tell_taken(task, asked_for, current)
                 return _with(task, asked_for, kept)
-        refuse_another_users(task.id, (module.parent / name for name in changed))
+        refuse_files_of_others(task.id, (module.parent / name for name in changed))
         _tell_changed(task, changed, current)
     return _with(task, current, stored_version(current))
 
@@ -436,7 +436,7 @@ def version_in_use(module: Path, name: str) -> Version:
     return current
 
 
-def refuse_another_users(name: str, paths: Iterable[Path]) -> None:
+def refuse_files_of_others(name: str, paths: Iterable[Path]) -> None:
     """Refuse to use files of another user for a task, except for those that this kernel itself has saved.
 
     Raises:

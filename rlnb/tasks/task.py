@@ -19,8 +19,8 @@ from rlnb.tasks.source import (
     module_path,
     named_version,
     pinned,
-    refuse_another_users,
     refuse_failed_cell,
+    refuse_files_of_others,
     run_here,
     version_in_use,
 )
@@ -196,7 +196,7 @@ def _named(root: Root, name: str, *, trust: bool = False) -> spec.Task:
         return spec.Task(id=name)
     current = version_in_use(module, name)
     if not trust:
-        refuse_another_users(name, (module, *(module.parent / other for other in current.others)))
+        refuse_files_of_others(name, (module, *(module.parent / other for other in current.others)))
     return named_version(name, module, current)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from rlnb.configs.agent import AgentArgument
 from rlnb.diagnosis.rules import DIAGNOSIS, FAILED, FUNCTION
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.hooks import plugins
+from rlnb.jobs.alerts import AlertFunction
 from rlnb.spec import Task
 from rlnb.storage.files import builtin, whole
 
@@ -146,13 +147,11 @@ def signature() -> inspect.Signature:
 # -- alerts ----------------------------------------------------------------------------------------------------------
 
 
-Function = Callable[[Any], "str | bool | None"]
-"""A rule in Python: it takes the :class:`rlnb.Run`, and returns the text of an alert, or True for its own name."""
-AlertArgument = bool | str | Function | Sequence[str | Function]
+AlertArgument = bool | str | AlertFunction | Sequence[str | AlertFunction]
 """One rule, or several; True stands for any symptom of the diagnosis and for a failure."""
 
 
-def split_alerts(alerts: AlertArgument) -> tuple[tuple[str, ...], dict[str, Function]]:
+def split_alerts(alerts: AlertArgument) -> tuple[tuple[str, ...], dict[str, AlertFunction]]:
     """Return all rules as text, and the functions among them by their text. Anything else becomes text that is no rule.
 
     The text of a function is its name, with a number if there are several of the same name.
@@ -161,7 +160,7 @@ def split_alerts(alerts: AlertArgument) -> tuple[tuple[str, ...], dict[str, Func
         return ((DIAGNOSIS, FAILED) if alerts else ()), {}
     several = [alerts] if isinstance(alerts, str) or callable(alerts) or not isinstance(alerts, Sequence) else alerts
     texts: list[str] = []
-    functions: dict[str, Function] = {}
+    functions: dict[str, AlertFunction] = {}
     for rule in several:
         if callable(rule):
             name = f"{FUNCTION}{getattr(rule, '__name__', type(rule).__name__)}"

@@ -14,12 +14,7 @@ from rlnb.training.arguments import TrainRequest
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
-from rlnb.training.repeat import Arguments, request_of, say_versions
-
-
-def request_for(task: Task | str | None, arguments: Arguments) -> TrainRequest:
-    """Return the request of a call, with the arguments of the run that it repeats, if any."""
-    return TrainRequest.of(task, arguments) if arguments.get("like") is None else request_of(task, arguments)
+from rlnb.training.repeat import request_of, say_versions
 
 
 def start(request: TrainRequest) -> RunFacts:
@@ -60,7 +55,7 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         on what is right in some tasks, such as a reward term that was always 0.
     """
     try:
-        request = request_for(task, arguments)
+        request = request_of(task, arguments)
         plan = make_plan(request)
     except CheckError as exc:
         return list(exc.problems)
@@ -74,7 +69,8 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
 # -- examine ---------------------------------------------------------------------------------------------------------
 
 
-NUM_ENVS, STEPS = 16, 200
+EXAMINED_ENVS, EXAMINED_STEPS = 16, 200
+"""Largest number of envs, and number of steps, of a deep check."""
 
 
 def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
@@ -86,13 +82,13 @@ def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
     """
     request = requests.Examine(
         task=manifest.task,
-        num_envs=min(manifest.task.num_envs or NUM_ENVS, NUM_ENVS),
-        steps=STEPS,
+        num_envs=min(manifest.task.num_envs or EXAMINED_ENVS, EXAMINED_ENVS),
+        steps=EXAMINED_STEPS,
         seed=manifest.seed,
         device=manifest.resources.device,
     )
     try:
-        with status(f"Stepping {manifest.task.id} {STEPS} times"):
+        with status(f"Stepping {manifest.task.id} {EXAMINED_STEPS} times"):
             examination = simulator.request(request, manifest.python, manifest.asset_root, warm=warm)
     except RlnbError as exc:  # an error in the task's own code is what the check is for
         return [Problem(what=str(exc))]

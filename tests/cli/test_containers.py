@@ -51,7 +51,7 @@ def logical_lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in re.sub(r"\\\n", " ", kept).splitlines() if line.strip()]
 
 
-# -- the command ---------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------------------------
 
 
 def test_the_folder_has_the_recipes_and_the_wheels_that_the_constraints_name(
@@ -123,7 +123,7 @@ def test_an_entry_of_the_constraints_cannot_leave_the_folder(invoke: Invoke, tmp
     assert {name for name in files(tmp_path / "out") if name.endswith(".whl")} == {f"wheels/{RLNB}"}
 
 
-# -- the recipes ---------------------------------------------------------------------------------------
+# -- the recipes -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CONTAINERFILES)

@@ -46,7 +46,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     return lambda *argv: runner.invoke(app.app, [str(argument) for argument in argv])
 
 
-# -- the package ---------------------------------------------------------------------------------------
+# -- the package -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_the_options_of_the_kit_are_in_the_tests_of_a_new_library_and_in_the_gui
     assert "`def inputs(self, observations)`" in table
 
 
-# -- the command ---------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["my-lib", "my_lib"])
@@ -242,7 +242,7 @@ def test_a_folder_that_cannot_be_created_is_reported_with_its_parent(invoke: Inv
     assert f"file/below cannot be created: {tmp_path / 'file'} is not a writable folder" in result.stderr
 
 
-# -- tests of new packages -----------------------------------------------------------------------------
+# -- tests of new packages -------------------------------------------------------------------------------------------
 
 
 def uv(*argv: str) -> None:

@@ -187,6 +187,12 @@ def test_a_plugin_cannot_take_the_place_of_rlnb_by_the_name_of_its_entry_point(
     with pytest.warns(UserWarning, match="usurper"):
         assert [*plugins.launchers()][:2] == ["local", "injected"]
     assert "mine" not in plugins.launchers()
+    assert [plugin.name for plugin in installed() if plugin.remarks] == ["rlnb"]
+
+
+def test_rlnb_itself_is_not_listed_among_its_plugins() -> None:
+    assert "rlnb" not in {plugin.name for plugin in installed()}
+    assert "rlnb" not in package_versions()
 
 
 def test_rlnb_without_its_own_entry_point_says_that_it_has_to_be_installed_again(
@@ -195,9 +201,10 @@ def test_rlnb_without_its_own_entry_point_says_that_it_has_to_be_installed_again
     others = [entry for entry in metadata.entry_points(group="rlnb") if entry.value != "rlnb.launch.plugin"]
     monkeypatch.setattr(metadata, "entry_points", lambda group: others)
     install("harmless", f"{HOOK}def rlnb_tasks():\n    return []\n")
-    with pytest.warns(UserWarning, match="rlnb is not installed as a package, .* Install it again"):
+    with pytest.warns(UserWarning, match="is left out: it is not installed as a package, .* Install it again"):
         assert "local" not in plugins.launchers()
     assert "slurm" in plugins.launchers()
+    assert [plugin.name for plugin in installed() if plugin.error] == ["rlnb"], "the doctor and the list show it"
 
 
 def test_a_backend_in_a_module_that_does_not_exist_is_reported_before_anything_starts(install: Install) -> None:

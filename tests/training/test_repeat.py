@@ -62,6 +62,13 @@ def planned(task: Any = None, **arguments: Any) -> rlnb.Manifest:
     return plan.manifest
 
 
+def test_a_rerun_takes_the_arguments_of_a_training_and_no_other_run(first: rlnb.Run) -> None:
+    again = first.rerun(task="Echo", seed=7).wait(60)
+    assert (again.manifest.task.id, again.manifest.seed) == ("Echo", 7)
+    with pytest.raises(TypeError, match="like"):
+        first.rerun(like=again)
+
+
 def test_arguments_of_the_call_count_and_agent_values_are_added(first: rlnb.Run) -> None:
     again = planned(like=first.id, seed=42, max_iterations=2, agent={"peak": 1}, init_from=None)
     assert (again.seed, again.max_iterations, again.parent) == (42, 2, None)

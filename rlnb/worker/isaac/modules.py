@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -223,6 +224,10 @@ def _refuse_absent(gym_id: str, key: str, name: str, attribute: str, load: Calla
         raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
 
 
+_MADE_LATER = re.compile(rb"import +\*|__getattr__|\blazy|\bglobals *\(|\bsetattr *\(|\bexec *\(")
+"""Source of a module that binds names which its source does not show."""
+
+
 def _names_in(name: str) -> SimpleNamespace | None:
     """Return the names that the source of a module binds, as attributes; None if they cannot be told from it.
 
@@ -234,9 +239,13 @@ def _names_in(name: str) -> SimpleNamespace | None:
     spec = importlib.util.find_spec(name)
     if spec is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    if spec.origin is None or not spec.origin.endswith(".py"):
+    source = Path(spec.origin or "")
+    if source.suffix != ".py" or not source.is_file() or source.with_suffix(".pyi").exists():
         return None
-    tree = ast.parse(Path(spec.origin).read_bytes(), spec.origin)
+    text = source.read_bytes()
+    if _MADE_LATER.search(text):
+        return None
+    tree = ast.parse(text, spec.origin or "")
     names: dict[str, type | None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -247,7 +256,7 @@ def _names_in(name: str) -> SimpleNamespace | None:
             names[node.id] = None
         elif isinstance(node, ast.alias):
             names[(node.asname or node.name).partition(".")[0]] = None
-    return None if {"*", "__getattr__"} & names.keys() else SimpleNamespace(**names)
+    return SimpleNamespace(**names)
 
 
 def load_reference(reference: str) -> Any:

@@ -1,5 +1,6 @@
 """The living simulator's answers to a kernel, one module for each kind of request.
 
-``serve`` reads requests and dispatches them. The kernel's side of each other module has the same name, in
-``rlnb.simulation`` or ``rlnb.cameras``.
+``serve`` reads requests and dispatches them, and ``warmup`` works between them. ``card`` describes a task, ``preview``,
+``budget`` and ``viewer`` show it, ``sanity`` finds its mistakes, and ``debug``, ``replay`` and ``tuner`` keep an env
+open. The kernel's side is in ``rlnb.tasks``, ``rlnb.cameras``, ``rlnb.training`` and ``rlnb.interactive``.
 """

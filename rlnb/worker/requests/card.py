@@ -75,7 +75,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
         chosen=chosen,
-        requires=missing_for(env_cfg),
+        requires=missing_for_soft_bodies(env_cfg),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )
@@ -169,12 +169,12 @@ def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:
 # -- soft bodies -----------------------------------------------------------------------------------------------------
 
 
-EXTRA = 'extra == "tetrahedralization"'
+TETRAHEDRA_EXTRA = 'extra == "tetrahedralization"'
 """Mark of the requirements of Isaac Lab with which it cuts a surface into tetrahedra, as ``pytetwild``."""
-MODULE = "pytetwild"
+TETRAHEDRA_MODULE = "pytetwild"
 
 
-def missing_for(env_cfg: Any) -> tuple[str, ...]:
+def missing_for_soft_bodies(env_cfg: Any) -> tuple[str, ...]:
     """Return the requirements for the soft bodies of an env config that this interpreter does not have.
 
     A volume that is made of a shape is cut into tetrahedra when the env is made. A file may bring its own.
@@ -189,10 +189,10 @@ def missing_for(env_cfg: Any) -> tuple[str, ...]:
 
     holders = (vars(holder).values() for holder in (env_cfg.scene, env_cfg))
     bodies = [value for values in holders for value in values if isinstance(value, DeformableObjectCfg)]
-    if not any(map(_is_cut, bodies)) or importlib.util.find_spec(MODULE) is not None:
+    if not any(map(_is_cut, bodies)) or importlib.util.find_spec(TETRAHEDRA_MODULE) is not None:
         return ()
     every = importlib.metadata.requires("isaaclab") or ()
-    return tuple(line.partition(";")[0].strip() for line in every if EXTRA in line)
+    return tuple(line.partition(";")[0].strip() for line in every if TETRAHEDRA_EXTRA in line)
 
 
 def _is_cut(body: Any) -> bool:

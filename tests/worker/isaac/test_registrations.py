@@ -33,6 +33,7 @@ from balance.env_cfg import BalanceEnvCfg
 class BalanceEnv(CartpoleEnv):
     cfg: BalanceEnvCfg
 """
+LAZY = "from isaaclab.utils.module import lazy_export\n\nlazy_export()\n"
 REGISTRATION = """
 import gymnasium
 
@@ -46,7 +47,8 @@ add("Balance-Broken", env_cfg_entry_point="balance.broken:BalanceEnvCfg")
 add("Balance-Plain")
 add("Balance-Env-Misspelt", "balance.env:BalanseEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 add("Balance-Env-Moved", "balance.envs:BalanceEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
-add("Balance-Env-Lazy", "balance.lazy:Any", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
+for module in ("lazy", "exported", "made"):
+    add(f"Balance-Env-{module}", f"balance.{module}:Env", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 """
 
 
@@ -54,7 +56,7 @@ add("Balance-Env-Lazy", "balance.lazy:Any", env_cfg_entry_point="balance.env_cfg
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package with a direct task in two modules, as ``isaaclab --new`` writes it."""
     files = {"__init__.py": REGISTRATION, "env_cfg.py": CONFIG, "env.py": ENV, "broken.py": "import no_such_package\n"}
-    files |= {"lazy.py": "from balance.env import *\n"}
+    files |= {"lazy.py": "from balance.env import *\n", "exported.py": LAZY, "made.py": "globals()['Env'] = object\n"}
     (tmp_path / "balance").mkdir()
     for name, text in files.items():
         (tmp_path / "balance" / name).write_text(text)
@@ -120,9 +122,9 @@ def test_an_env_is_not_imported_to_see_whether_it_exists(package: None) -> None:
     from rlnb.worker.isaac import isaaclab
 
     importlib.import_module("balance")
-    for id in ("Balance", "Balance-Env-Lazy"):
-        assert isaaclab.register(rlnb.Task(id=id)).gym_id == id
-    assert not {"balance.env", "balance.lazy"} & sys.modules.keys()
+    for id in ("Balance", "Balance-Env-lazy", "Balance-Env-exported", "Balance-Env-made"):
+        assert isaaclab.register(rlnb.Task(id=id)).gym_id == id, "its source does not show all names"
+    assert not {"balance.env", "balance.lazy", "balance.exported", "balance.made"} & sys.modules.keys()
 
 
 def test_a_direct_task_by_its_config_has_the_env_of_its_registration(package: None) -> None:

@@ -36,11 +36,11 @@ def config(spawn: str, *, surface: bool = False) -> Any:
 def test_only_a_volume_that_is_made_of_a_shape_is_cut(
     spawn: str, surface: bool, needed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(card, "MODULE", "no_such_module")
-    missing = card.missing_for(config(spawn, surface=surface))
+    monkeypatch.setattr(card, "TETRAHEDRA_MODULE", "no_such_module")
+    missing = card.missing_for_soft_bodies(config(spawn, surface=surface))
     assert [requirement.startswith("pytetwild") for requirement in missing] == [True] * needed
 
 
 def test_with_the_package_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card, "MODULE", "json")
-    assert card.missing_for(config("cuboid")) == ()
+    monkeypatch.setattr(card, "TETRAHEDRA_MODULE", "json")
+    assert card.missing_for_soft_bodies(config("cuboid")) == ()

@@ -100,7 +100,7 @@ def install(
 def versions() -> Mapping[str, str]:
     """Return the versions of rlnb and of the packages of its plugins here, by name."""
     plugins = {point.dist.name: point.dist.version for point in metadata.entry_points(group="rlnb") if point.dist}
-    return {"rlnb": __version__, **dict(sorted(plugins.items()))}
+    return {"rlnb": __version__} | {name: plugins[name] for name in sorted(plugins) if name != "rlnb"}
 
 
 def wheel_of(folder: Path, name: str, version: str) -> Path | None:
