@@ -63,19 +63,18 @@ class Registry:
     def _load(self) -> None:
         values: dict[str, str] = {}
         entries = sorted(metadata.entry_points(group="rlnb"))
-        own = [entry for entry in entries if _is_own(plugin_of(entry))]
-        if not own:
+        found = sorted(zip(map(plugin_of, entries), entries, strict=True), key=lambda one: not _is_own(one[0]))
+        if not any(_is_own(plugin) for plugin, _ in found):
             error = "it is not installed as a package, so no run can start"
             self.plugins[OWN] = Plugin(name=OWN, distribution=OWN, error=error, fix="Install it again.")
-        for entry in [*own, *(entry for entry in entries if entry not in own)]:
+        for plugin, entry in found:  # rlnb's own first
             value = values.setdefault(entry.name, entry.value)
             if value != entry.value:
-                second = plugin_of(entry)
-                remark = f"has the name of another plugin, that of {second.package}, which is left out. Uninstall one."
+                remark = f"has the name of another plugin, that of {plugin.package}, which is left out. Uninstall one."
                 self.plugins[entry.name].remarks += (remark,)
             if entry.name in self.plugins:
                 continue
-            plugin = self.plugins[entry.name] = plugin_of(entry)
+            self.plugins[entry.name] = plugin
             module = load_module(entry, plugin)
             if module is not None:
                 self._add(plugin, module)

@@ -19,8 +19,9 @@ from rlnb.hooks import plugins
 from rlnb.hooks.registry import require
 from rlnb.launch.command import own_env, runs_one_worker, worker_command
 from rlnb.launch.detached import HostedLauncher
-from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.launch.local import LocalLauncher
 from rlnb.machine import threads
+from rlnb.machine.gpus import gpu_count
 from rlnb.protocol import requests
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts, checkpoint_of
@@ -263,7 +264,8 @@ class NewJob:
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
     """Return the command of a job before any plugin wraps it."""
-    local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
+    gpus = gpu_count() if isinstance(launcher, LocalLauncher) and manifest.resources.device in ("auto", "cuda") else 0
+    ranks = plugins.gpu_ranks(manifest) if gpus > 1 else 0
     return worker_command(
         manifest,
         kind,
@@ -271,10 +273,7 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         job_path,
         max_running=launcher.max_running,
         walltime_s=launcher.walltime_s,
-        gpu_per_slot=local
-        and gpus > 1
-        and manifest.resources.device in ("auto", "cuda")
-        and max(plugins.gpu_ranks(manifest), launcher.max_running or 1) <= gpus,
+        gpu_ranks=ranks if gpus > 1 and max(ranks, launcher.max_running or 1) <= gpus else None,
     )
 
 

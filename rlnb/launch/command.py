@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlnb.hooks import plugins
 from rlnb.machine import threads
 from rlnb.records.layout import RunDir
 from rlnb.settings import options
@@ -50,12 +49,21 @@ def worker_command(
     *,
     max_running: int | None = 1,
     walltime_s: float | None = None,
-    gpu_per_slot: bool = False,
+    gpu_ranks: int | None = None,
 ) -> Command:
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
     Only a training waits in the machine's queue, and only with ``max_running``; an evaluation or an export of a
     finished run starts at once.
+
+    Args:
+        manifest: What to run.
+        kind: Kind of the job.
+        run_dir: Folder of the run.
+        job_dir: Folder of the job.
+        max_running: Most trainings at a time on the machine; None does not wait for others.
+        walltime_s: Seconds after which the job is stopped; None sets no limit.
+        gpu_ranks: Number of the node's ranks that each get a GPU of their own; None lets all see every GPU.
     """
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
@@ -76,8 +84,8 @@ def worker_command(
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
-        slots=plugins.gpu_ranks(manifest) if gpu_per_slot and kind == "train" else 1,
-        gpu_per_slot=gpu_per_slot,
+        slots=1 if gpu_ranks is None or kind != "train" else gpu_ranks,
+        gpu_per_slot=gpu_ranks is not None,
         device=manifest.resources.device if kind == "train" else "cpu",
         walltime_s=walltime_s,
         nodes=ranks.nodes,

@@ -11,7 +11,7 @@ from rlnb.errors import Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.launch.detached import HostedLauncher
 from rlnb.machine import cuda, gpus
-from rlnb.machine.gpus import Gpu
+from rlnb.machine.gpus import gpu_count
 from rlnb.spec import Json, Manifest
 
 
@@ -85,15 +85,3 @@ def _driver_error() -> str:
     """Return why CUDA offers no GPU although the machine has a driver, in brackets."""
     error = gpus.answer().error if any(os.path.exists(path) for path in cuda.FILES) else ""
     return f" that CUDA can use ({error})" if error else ""
-
-
-def gpu_count() -> int:
-    """Return the number of NVIDIA GPUs that this process may use."""
-    return len(visible_gpus())
-
-
-def visible_gpus() -> tuple[Gpu, ...]:
-    """Return the NVIDIA GPUs that this process may use, in CUDA's order."""
-    if not any(os.path.exists(path) for path in cuda.FILES):
-        return ()  # at once, since every training counts the GPUs, and most laptops have none
-    return gpus.answer().gpus

@@ -62,6 +62,18 @@ class Answer:
     """Reason why CUDA offers none; empty if it offers some, or if the library is missing."""
 
 
+def gpu_count() -> int:
+    """Return the number of NVIDIA GPUs that this process may use."""
+    return len(visible_gpus())
+
+
+def visible_gpus() -> tuple[Gpu, ...]:
+    """Return the NVIDIA GPUs that this process may use, in CUDA's order."""
+    if not any(os.path.exists(path) for path in cuda.FILES):
+        return ()  # at once, since every training counts the GPUs, and most laptops have none
+    return answer().gpus
+
+
 def answer() -> Answer:
     """Return the GPUs that CUDA offers to this process.
 

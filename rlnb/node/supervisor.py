@@ -19,9 +19,8 @@ from typing import IO, TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
-from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, keep, take_slots
-from rlnb.machine.gpus import Gpu
+from rlnb.machine.gpus import Gpu, visible_gpus
 from rlnb.node.alerts import Lookout
 from rlnb.node.child import describe_exit, die_with_parent, killed_rank, wakes
 from rlnb.node.descendants import ask_for_stacks, descendants, kill_descendants

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from rlnb.contracts.launchers import Launcher
 from rlnb.errors import FreshProcessError
-from rlnb.launch.local import gpu_count
 from rlnb.launch.slots import holders
 from rlnb.machine import threads
+from rlnb.machine.gpus import gpu_count
 from rlnb.protocol.requests import Request
 from rlnb.records.layout import JobDir
 from rlnb.settings import options

@@ -20,8 +20,9 @@ from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.jobs.jobs import raise_unless_completed
-from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.launch.local import LocalLauncher
 from rlnb.machine.cores import available
+from rlnb.machine.gpus import gpu_count
 from rlnb.records.facts import RunFacts
 from rlnb.settings import Root, options
 from rlnb.spec import ENDED, Manifest, Resources

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rlnb
-from rlnb.launch.local import gpu_count
+from rlnb.machine.gpus import gpu_count
 
 REPO = Path(__file__).parents[2]
 sys.path.append(str(REPO / "benchmarks"))

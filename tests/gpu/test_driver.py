@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from rlnb.launch.local import visible_gpus
+from rlnb.machine.gpus import visible_gpus
 from rlnb.node.usage import Gpus
 
 pytestmark = [pytest.mark.gpu, pytest.mark.part(1)]

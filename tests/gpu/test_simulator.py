@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.launch.local import visible_gpus
+from rlnb.machine.gpus import visible_gpus
 from rlnb.node.usage import Gpus
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.hooks import plugins
 from rlnb.launch.command import interpreter, ranks_of, runs_worker, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
@@ -81,7 +80,7 @@ def test_a_launcher_with_its_own_queue_skips_the_machines_queue() -> None:
 
 
 def test_the_limits_of_the_launcher_are_in_the_command() -> None:
-    command = worker_command(manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True)
+    command = worker_command(manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_ranks=1)
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
     quoted = dataclasses.replace(command, env={"PYTHONUNBUFFERED": "1", "A": "b c"})
     assert quoted.shell().startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
@@ -122,15 +121,9 @@ def test_only_a_training_sets_the_threads_of_a_rank() -> None:
 
 
 def test_each_rank_on_a_gpu_takes_one_slot() -> None:
-    several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
-    assert (several.slots, several.max_running) == (3, 4)
+    several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_ranks=3)
+    assert (several.slots, several.max_running, several.gpu_per_slot) == (3, 4, True)
     assert worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4).slots == 1
-
-
-def test_a_rank_whose_role_stays_on_the_cpu_takes_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "gpu_ranks", lambda manifest: 2)
-    several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
-    assert several.slots == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.launch.local import visible_gpus
+from rlnb.machine.gpus import visible_gpus
 
 GPU_TESTS = sorted((Path(__file__).parents[1] / "gpu").glob("test_*.py"))
 

@@ -68,7 +68,8 @@ THIRD_PARTY: dict[str, set[str]] = {
 """Third-party packages that a folder or module may import. For others, only SIMULATOR and HEAVY apply."""
 AGENT_MAY = (
     "rlnb.node",
-    "rlnb.launch",
+    "rlnb.launch.command",
+    "rlnb.launch.slots",
     "rlnb.machine",
     "rlnb.protocol.tls",
     "rlnb.protocol.wire",
@@ -153,6 +154,12 @@ def test_the_node_agent_imports_little_of_rlnb(path: Path) -> None:
         for found in own
         if not within(found.module, AGENT_MAY) and not (found.inside_function and within(found.module, ALERTS_MAY))
     ]
+
+
+def test_the_node_agent_loads_no_plugins() -> None:
+    code = "import sys, rlnb.node.__main__; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"rlnb.hooks", "rlnb.contracts", "pluggy", "packaging", "numpy"} & {*loaded}, "they take 0.1 s to load"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))

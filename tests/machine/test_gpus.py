@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.launch import local
 from rlnb.machine import cuda, gpus
 from rlnb.machine.gpus import Answer, Gpu, GpuFacts, gpu_facts
 
@@ -48,7 +47,7 @@ def test_the_gpus_are_those_that_cuda_offers(
 def test_a_container_with_one_gpu_of_eight_has_one(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine("0a")  # the kernel module lists the host's GPUs in every container
     monkeypatch.setattr(os, "listdir", lambda path: ["gpu"] * 8 if path == gpus.LISTING else [])
-    assert local.gpu_count() == 1
+    assert gpus.gpu_count() == 1
 
 
 def test_cuda_numbers_gpus_in_the_order_that_the_user_set(machine: Machine) -> None:
@@ -77,16 +76,16 @@ def test_an_error_of_the_driver_is_passed_on(machine: Machine, error: int, text:
 
 def test_the_driver_is_asked_once_for_each_environment(machine: Machine, tmp_path: Path) -> None:
     machine("0a,0b")
-    counts = [local.gpu_count() for _ in range(3)]
+    counts = [gpus.gpu_count() for _ in range(3)]
     os.environ["CUDA_VISIBLE_DEVICES"] = "1"  # monkeypatch restores it
-    counts += [local.gpu_count() for _ in range(3)]
+    counts += [gpus.gpu_count() for _ in range(3)]
     assert counts == [2, 2, 2, 1, 1, 1]
     assert (tmp_path / "calls").read_text() == "init\n" * 2
 
 
 def test_the_driver_is_not_loaded_into_this_process(machine: Machine) -> None:
     machine("0a")
-    assert local.gpu_count() == 1
+    assert gpus.gpu_count() == 1
     assert cuda.LIBRARY not in Path("/proc/self/maps").read_text()
 
 
@@ -96,7 +95,7 @@ def test_a_machine_without_a_driver_starts_no_process(
     machine("0a")
     monkeypatch.setattr(cuda, "FILES", (str(tmp_path / "missing"),))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
-    assert local.visible_gpus() == ()
+    assert gpus.visible_gpus() == ()
 
 
 @pytest.mark.parametrize(
