@@ -38,7 +38,6 @@ def _launcher(name: str) -> Any:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Register ``%%task`` and ``%rlnb``; called by ``%load_ext rlnb``."""
-    from rlnb.notebook.magics import register, register_magics
+    from rlnb.notebook.magics import register_magics
 
     register_magics(ipython)
-    register(ipython)

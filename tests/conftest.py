@@ -127,6 +127,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(rlnb.options, "root", folder)
     monkeypatch.setattr(rlnb.options, "warm", False)
     yield folder
+    if not folder.exists():  # no run was started, and looking through all processes takes time
+        return
     _, left = psutil.wait_procs(_agents_and_workers(folder), timeout=LEAVE_S)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -12,7 +12,7 @@ import psutil
 import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import CAMERA
-from rlnb.launch.local import visible_gpus
+from rlnb.machine.gpus import visible_gpus
 from rlnb.machine.nvml import Gpus
 from rlnb.simulation import simulator
 

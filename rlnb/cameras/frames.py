@@ -1,4 +1,4 @@
-"""The arrays of a preview and their meaning."""
+"""The arrays of a preview, their meaning, and the faults in them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, ranges
-from rlnb.cameras.grid import Panel, panel
+from rlnb.cameras.grid import Panel, panel, picture
 from rlnb.cameras.subject import Subject, subject
 from rlnb.configs.cameras import aim_of
 from rlnb.configs.card import CameraCard, TaskCard, check_overrides, runtime_problems, tell_chosen
@@ -51,8 +51,6 @@ class Preview(Frames):
         Args:
             moment: Index into ``times_s``.
         """
-        from rlnb.cameras.grid import picture
-
         return picture(self, moment)
 
     def browse(self) -> ipywidgets.Widget | Preview:
@@ -114,8 +112,6 @@ class Preview(Frames):
         return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}{place}){of_task}{faults}{noise}"
 
     def _repr_png_(self) -> bytes:
-        import io
-
         buffer = io.BytesIO()
         self.image.save(buffer, format="PNG")
         return buffer.getvalue()

@@ -15,9 +15,9 @@ from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Mode, Pyt
 from rlnb.cli.assets import assets_app
 from rlnb.cli.containers import containers_app
 from rlnb.cli.plugins import plugins_app
-from rlnb.cli.runs import goodput, runs_app
+from rlnb.cli.runs import following, goodput, runs_app
 from rlnb.cli.training import rerun, resume, script, show, train
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, did_you_mean
 
 app = typer.Typer(
     cls=screen.Commands,
@@ -73,7 +73,6 @@ def logs(
 ) -> None:
     """Print the last lines of the log of a run's newest job."""
     import rlnb
-    from rlnb.cli.runs import following
 
     record = rlnb.get_run(run)
     if follow:
@@ -251,8 +250,6 @@ def tasks(
     glob = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     matches = [name for name in names if fnmatch.fnmatchcase(name.lower(), glob)]
     if not matches:
-        from rlnb.errors import did_you_mean
-
         hint = did_you_mean(pattern, names)
         raise RlnbError(f"None of the {len(names)} tasks matches {pattern!r}.{hint} {OWN_TASKS}")
     for name in matches:

@@ -21,7 +21,7 @@ from rlnb.cli import screen
 from rlnb.cli.arguments import RunId
 from rlnb.errors import CheckError, Problem, RlnbError, unknown
 from rlnb.hooks import plugins
-from rlnb.machine.packages import install_line
+from rlnb.machine.packages import editable_line, install_line
 from rlnb.version import ISAACLAB
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ def new(
     out: Annotated[Path | None, typer.Option(help="Folder of the package; ./rlnb-NAME by default.")] = None,
 ) -> None:
     """Create a plugin package that works without changes and has tests."""
-    from rlnb.machine.packages import editable_line
-
     folder = make_plugin(name, kind, out)
     screen.say(f"{folder} is ready. Next:", stderr=True)
     screen.say(editable_line(folder, "test"))

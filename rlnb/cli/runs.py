@@ -1,4 +1,4 @@
-"""``rlnb runs``: list runs, and delete old checkpoints or whole runs."""
+"""``rlnb runs`` and ``rlnb goodput``: list runs, free disk space, show where time went; and follow a log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typer.core import TyperGroup
 
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, values
-from rlnb.display.table import shortened
+from rlnb.display.table import duration, short, shortened
 from rlnb.errors import RlnbError
-from rlnb.storage import files
+from rlnb.storage import cache, files
 
 if TYPE_CHECKING:
     from rlnb.accounting.account import Interruption
@@ -82,7 +82,6 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
-    from rlnb.storage import cache
     from rlnb.storage.serial import to_json
 
     (arguments,) = values(where=where)
@@ -220,7 +219,6 @@ def goodput(
 ) -> None:
     """Print how runs used their time, and what they cost."""
     import rlnb
-    from rlnb.display.table import duration, short
 
     result = rlnb.goodput(selection(ids, path, task=task, library=library, state=state, tag=tag, since=since))
     if as_json:
@@ -246,8 +244,6 @@ def goodput(
 
 
 def _print_interruptions(interruptions: Sequence[Interruption]) -> None:
-    from rlnb.display.table import duration
-
     if interruptions:
         screen.table(
             ["run", "job", "time", "cause", "lost iterations", "lost time"],

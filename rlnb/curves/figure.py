@@ -307,7 +307,7 @@ def dash(number: int) -> str:
 # -- bands of groups -------------------------------------------------------------------------------------------------
 
 
-GRID = 200
+MEAN_POINTS = 200
 """Number of points of a mean curve."""
 CONFIDENCE = 0.95
 
@@ -366,7 +366,7 @@ def _faint(number: int) -> str:
 
 
 def mean_curve(runs: Sequence[RunFacts], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return frames, the mean and the half-width of its 95 % interval, each of shape (GRID,), or empty without data."""
+    """Return frames, the mean and the half-width of its 95 % interval, all of shape (MEAN_POINTS,), or empty."""
     logged = [series for run in runs if (series := series_of(run, metric)) is not None]
     curves = [(series.array("frames"), series.array("values")) for series in logged]
     return mean_of([(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves if np.isfinite(y).any()])
@@ -379,16 +379,16 @@ def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
         curves: Pairs of x and y, each of shape (n,) with n at least 1; x is ascending.
 
     Returns:
-        Three arrays of shape (GRID,), or three empty arrays without curves.
+        Three arrays of shape (MEAN_POINTS,), or three empty arrays without curves.
     """
     from scipy.stats import t
 
     if not curves:
         return np.array([]), np.array([]), np.array([])
-    grid = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), GRID)
+    grid = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), MEAN_POINTS)
     values = np.stack([np.interp(grid, x, y) for x, y in curves])
     if len(curves) < 2:
-        return grid, values[0], np.zeros(GRID)
+        return grid, values[0], np.zeros(MEAN_POINTS)
     error = values.std(axis=0, ddof=1) / np.sqrt(len(curves))
     _, errors = t.interval(CONFIDENCE, len(curves) - 1)  # half-width in standard errors
     return grid, values.mean(axis=0), float(errors) * error

@@ -1,4 +1,4 @@
-"""Detection of the front end: an interactive notebook, a program that executes a notebook, or a terminal."""
+"""The front end: its detection, outputs that are replaced later, and the thread that hears pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor's checks of the machine: CPUs, memory, disk, Slurm, browser and Jupyter."""
+"""The doctor's checks of the machine: CPUs, memory, disk, Slurm, browser, Jupyter, and the host of a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugins of this process: those that work, and those that are left out."""
+"""The plugins of this process, those that work and those that are left out, and the calls of a hook of all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ OWN_LAUNCHERS = ("local", "injected")
 RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": OWN_LAUNCHERS}
 """Names that are rlnb's own."""
 _lock = threading.RLock()
-"""Held by each function of this module: the threads of a Jupyter server look up plugins at the same time."""
+"""Held by each function that reads or changes the registry: the threads of a Jupyter server look up plugins at the same
+time. The calls of hooks below do not hold it."""
 
 
 def _without_instance(module: object, hooks: Iterable[tuple[str, pluggy.HookImpl]]) -> str:

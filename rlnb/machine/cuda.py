@@ -22,7 +22,7 @@ WSL_FILE = "/dev/dxg"
 """GPU of Windows below WSL, from any vendor."""
 FILES = (VERSION_FILE, "/dev/nvidiactl", WSL_FILE)
 """A machine with an NVIDIA driver has at least one of these files."""
-MARK = "rlnb.nvidia:"
+MARK = "rlnb.cuda:"
 """Beginning of the line with the facts. Libraries and start scripts print lines of their own."""
 
 

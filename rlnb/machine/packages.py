@@ -1,4 +1,4 @@
-"""Unmet requirements, and the shell line that installs a package of rlnb from the place that rlnb itself came from.
+"""Packages: unmet requirements, and the shell line that installs a package of rlnb from where rlnb itself came from.
 
 A package index may hold a stranger's package under one of rlnb's names. A fix must therefore not name an index
 unless rlnb was installed from one.

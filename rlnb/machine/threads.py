@@ -73,9 +73,9 @@ def reason(number: int, environ: Mapping[str, str] = os.environ) -> str:
 
 
 # -- times on a core, and without one --------------------------------------------------------------------------------
-# The first number of the file is the time that the thread has spent on a core, the second one the time on a run queue,
-# in nanoseconds; see "Scheduler Statistics" in the kernel's documentation. A time in which a CPU quota is used up
-# counts as time on a run queue.
+# Linux counts them in ``/proc/<pid>/task/<tid>/schedstat``. The first number is the time that the thread has spent on a
+# core, the second one the time on a run queue, in nanoseconds; see "Scheduler Statistics" in the kernel's
+# documentation. A time in which a CPU quota is used up counts as time on a run queue.
 
 
 class Spent(NamedTuple):

@@ -180,7 +180,7 @@ class Request:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-MOST = 46
+MOST_NAME_CHARACTERS = 46
 """Most characters of a name. Kubernetes allows 63, of which operators need up to 17, as in ``-node-0-999-x7f2k``."""
 _SUFFIX = 5
 """Characters at the end of a run's id that tell runs of the same second apart."""
@@ -192,7 +192,11 @@ def job_name(run_id: str) -> str:
     Kubeflow's PyTorchJob and TrainJob require such a label, and OSMO accepts it.
     """
     name = "rlnb-" + re.sub("[^a-z0-9]+", "-", run_id.lower()).strip("-")
-    return name if len(name) <= MOST else name[: MOST - _SUFFIX].rstrip("-") + name[-_SUFFIX:]
+    return (
+        name
+        if len(name) <= MOST_NAME_CHARACTERS
+        else name[: MOST_NAME_CHARACTERS - _SUFFIX].rstrip("-") + name[-_SUFFIX:]
+    )
 
 
 # -- documents -------------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ _WALL_TIME_TAG, _STEP_TAG = 0x09, 0x10
 _LONGEST_STEP = 8
 """Longest varint read here, in bytes; negative numbers take ten bytes and are left to protobuf."""
 _SHORTEST = _BEGINNING.size + _LONGEST_STEP + _VALUE.size
-MOST = 10_000
+MOST_TAGS = 10_000
 """Most tags to remember, in case a writer uses a new tag for every event."""
 
 
@@ -197,7 +197,7 @@ class Repeats:
             event: Protobuf's object for these bytes, a ``tensorflow.Event`` with one ``simple_value``.
         """
         beginning = _begin(payload)
-        if beginning is None or len(self._tags) >= MOST:
+        if beginning is None or len(self._tags) >= MOST_TAGS:
             return
         value = event.summary.value[0]
         plain = type(event)(wall_time=event.wall_time, step=event.step)

@@ -223,7 +223,7 @@ def write_at(path: Path, frame: Frame, *, exactly: bool = False) -> None:
             os.utime(file.fileno(), ns=(frame.mtime_ns, frame.mtime_ns))
 
 
-# -- copying to another machine --------------------------------------------------------------------------------------
+# -- copying from the other machine ----------------------------------------------------------------------------------
 
 
 SILENT_S = 30.0

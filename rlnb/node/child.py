@@ -1,4 +1,4 @@
-"""The process of a job: start it, wait for it, describe its end. Linux only."""
+"""The process of a job: its environment, its start, the wait for it, and a description of its end. Linux only."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def describe_exit(code: int, log: Path) -> str:
 
 
 # -- environment -----------------------------------------------------------------------------------------------------
-# Its folder for temporary files is this user's own.
+# The environment is the agent's own, without the variables of jobs and sessions around it. Its folder for temporary
+# files is this user's own.
 
 
 PLACE = frozenset(

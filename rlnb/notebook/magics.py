@@ -1,4 +1,4 @@
-"""``%rlnb``: common commands for runs, without Python syntax."""
+"""The magics ``%rlnb``, common commands for runs, and ``%%task``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,15 @@ VERBS: dict[str, Callable[[list[Run]], Any]] = {
 }
 
 
-def register(ipython: Any) -> None:
-    """Register ``%rlnb``; called by ``%load_ext rlnb``."""
+def register_magics(ipython: Any) -> None:
+    """Register ``%rlnb`` and ``%%task``; called by ``%load_ext rlnb``."""
+
+    def task(line: str, cell: str) -> None:
+        """Save this cell as the task ``%%task Name``; it is not executed in this kernel."""
+        define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
+
     ipython.register_magic_function(line, magic_kind="line", magic_name="rlnb")
+    ipython.register_magic_function(task, magic_kind="cell", magic_name="task")
 
 
 def line(text: str) -> Any:
@@ -58,16 +64,3 @@ def line(text: str) -> Any:
     if not runs:
         raise RlnbError("There are no runs yet. Start one with rlnb.train(...).")
     return VERBS[verb](runs)
-
-
-# -- %%task ----------------------------------------------------------------------------------------------------------
-
-
-def register_magics(ipython: Any) -> None:
-    """Register ``%%task``; called by ``%load_ext rlnb``."""
-
-    def task(line: str, cell: str) -> None:
-        """Save this cell as the task ``%%task Name``; it is not executed in this kernel."""
-        define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
-
-    ipython.register_magic_function(task, magic_kind="cell", magic_name="task")

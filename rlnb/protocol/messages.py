@@ -8,15 +8,14 @@ not reach the worker. After an adoption, the kernel writes nothing until the age
 from __future__ import annotations
 
 import json
-import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError, WorkerError
+from rlnb.protocol.code_location import location_of_error
 from rlnb.protocol.requests import BY_VERB, Request, answer_type, verb
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json, to_json
@@ -349,7 +348,7 @@ def failure(number: int, exc: BaseException) -> Failure:
     """Return the message for the error that a call ended with. Call it in the ``except`` block."""
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
-        place, own = place_of_error(exc)
+        place, own = location_of_error(exc)
         fix = " ".join(getattr(exc, "__notes__", ()))
         return Failure(id=number, error=error, detail=detail, place=place, fix=fix, own=own)
     check = exc if isinstance(exc, CheckError) else None
@@ -375,47 +374,3 @@ def error_of(failure: Failure) -> RlnbError:
     whole = "The attribute detail of this error holds the whole traceback."
     text = f"{failure.place}: {failure.error}\n\n{failure.own}\n{whole}"
     return WorkerError(text, detail=failure.detail, fix=failure.fix)
-
-
-# -- places in the user's own code -----------------------------------------------------------------------------------
-
-
-_FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
-_INSTALLED = re.compile(r"/(lib/python3\.\d+|site-packages|dist-packages)/")
-_RLNB = f"{Path(__file__).parents[1]}/"
-
-
-def place_of(stacks: str) -> str:
-    """Return the innermost line of the user's own code that the main thread executes, else its innermost line.
-
-    Args:
-        stacks: Output of Python's faulthandler, whose last part is the main thread's.
-
-    Returns:
-        Text such as ``"/home/me/puck.py, line 31, in _reset_idx"``; empty if there is no stack.
-    """
-    main_thread = stacks.rpartition("(most recent call first):")[2]
-    frames = [match.groupdict() for match in map(_FRAME.fullmatch, main_thread.splitlines()) if match]
-    own = [frame for frame in frames if not is_library(frame["file"])]
-    for frame in (own or frames)[:1]:
-        return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
-    return ""
-
-
-def place_of_error(exc: BaseException) -> tuple[str, str]:
-    """Return the place in the user's own code where an error was raised, and its traceback's lines about that code.
-
-    Both are empty if none of the user's own code was executed.
-    """
-    if isinstance(exc, SyntaxError) and exc.filename and not is_library(exc.filename):
-        return f"{exc.filename}, line {exc.lineno}", "".join(traceback.format_exception_only(exc))
-    own = [frame for frame in traceback.extract_tb(exc.__traceback__) if not is_library(frame.filename)]
-    if not own:
-        return "", ""
-    frame, notes = own[-1], [f"{note}\n" for note in getattr(exc, "__notes__", ())]
-    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join([*traceback.format_list(own), *notes])
-
-
-def is_library(file: str) -> bool:
-    """Return whether a file belongs to Python, an installed package, or rlnb. The worker may have another Python."""
-    return file.startswith(("<", _RLNB)) or _INSTALLED.search(file) is not None

@@ -1,6 +1,5 @@
 """Requests to the living simulator and their answers: one request class per verb, with the type of its answer.
 
-The requests of the debugger are in :mod:`rlnb.protocol.requests`.
 The kernel builds a request and gets the answer (:func:`rlnb.simulation.simulator.request`). The worker has a handler
 for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.protocol.messages` carries both over a pipe.
 """
@@ -84,7 +83,7 @@ class ActingRequest(TaskRequest[A]):
 
 
 # -- debug -----------------------------------------------------------------------------------------------------------
-# Their answers may wait for minutes at a breakpoint, so they have no time limit.
+# The answers of the debugger's requests may wait for minutes at a breakpoint, so they have no time limit.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,9 +196,6 @@ class Listen(Request[Address]):
 
     token: str = ""
     """Secret that the debugger has to send first; empty for the debugger of an editor, which has none."""
-
-
-# -- requests --------------------------------------------------------------------------------------------------------
 
 
 # -- looking at tasks ------------------------------------------------------------------------------------------------

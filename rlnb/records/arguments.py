@@ -1,4 +1,4 @@
-"""The arguments of a run, under the names by which the user gave them."""
+"""The arguments of a run, under the names by which the user gave them, and its resolved configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's checkpoints: a list of paths with the newest and the best one by metric."""
+"""A run's checkpoints: a list of paths with the newest and the best one by metric, their files and times."""
 
 from __future__ import annotations
 

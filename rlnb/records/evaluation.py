@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlnb.display.table import counted
+from rlnb.display.table import counted, table
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
@@ -294,8 +294,6 @@ class Evaluation:
         return f"Evaluation({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        from rlnb.display.table import table
-
         caption = "Invalid evaluation" if self.problem else f"Evaluation of {self.checkpoint}"
         return table(["", "value", "95 % interval"], self.rows(), caption=caption)
 

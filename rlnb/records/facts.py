@@ -14,7 +14,7 @@ from rlnb.hooks import plugins
 from rlnb.records import remote
 from rlnb.records.arguments import asked, modules, resolved_configs
 from rlnb.records.find import find, find_one, open_record
-from rlnb.records.incidents import refusals_of
+from rlnb.records.incidents import alerts_of, read_shortages, refusals_of
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord
@@ -22,7 +22,7 @@ from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
 from rlnb.records.trust import trained_task
 from rlnb.records.withdrawal import end
 from rlnb.settings import options
-from rlnb.spec import ENDED, State
+from rlnb.spec import ENDED, Command, State
 from rlnb.storage import entries, files
 from rlnb.storage.clock import age_s
 from rlnb.storage.files import whole
@@ -252,8 +252,6 @@ class RunFacts:
     @property
     def shortages(self) -> tuple[Shortage, ...]:
         """Limits of the physics solver that envs of the newest training have exceeded, so that contacts were lost."""
-        from rlnb.records.incidents import read_shortages
-
         job = self._record.training
         return read_shortages(sorted(entries.matching(job.folder.path, "shortages*.json"))) if job else ()
 
@@ -274,8 +272,6 @@ class RunFacts:
     @property
     def alerts(self) -> list[Alert]:
         """The alerts of all trainings of this run, oldest first."""
-        from rlnb.records.incidents import alerts_of
-
         return alerts_of(job.folder for job in self.jobs if job.kind == "train")
 
     @property
@@ -320,7 +316,6 @@ class RunFacts:
     @property
     def command(self) -> str:
         """The shell command that the newest training job ran."""
-        from rlnb.spec import Command
         from rlnb.storage.serial import from_json
 
         job = self._record.training

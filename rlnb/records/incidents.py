@@ -1,6 +1,7 @@
 """What happens to a training: waits, restarts, pods that take no part, alerts, and buffers that are too small.
 
-Each is a small JSON file, written by the process that knows it. Standard library only: the node agent imports this.
+Each but a restart, which follows from the jobs and their results, is a small JSON file, written by the process that
+knows it. Standard library only: the node agent imports this.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options of a job, as ``job.json`` holds them.
 
-Each kind of job has its own class. The class for a training is here; the others are defined with the record that the
-job writes (:mod:`rlnb.records.evaluation`, :mod:`rlnb.records.options`).
+Each kind of job has its own class. Those of a training and of an export are here, those of an evaluation in
+:mod:`rlnb.records.evaluation`.
 """
 
 from __future__ import annotations

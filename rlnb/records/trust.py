@@ -1,4 +1,7 @@
-"""The owner of a run. Its records name programs and modules, so a user who acts on a run trusts its owner."""
+"""The owner of a run. Its records name programs and modules, so a user who acts on a run trusts its owner.
+
+Also the task of a run, with the run's copy of its module.
+"""
 
 from __future__ import annotations
 

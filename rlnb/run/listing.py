@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlnb.contracts.libraries import Library
-from rlnb.display.table import counted, shortened
+from rlnb.display.table import cell, counted, shortened, table
 from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.hooks import plugins
 from rlnb.records import notes
@@ -139,8 +139,6 @@ class Runs(Sequence[Run]):
         return f"Runs({len(self._runs)})"
 
     def _repr_html_(self) -> str:
-        from rlnb.display.table import cell, table
-
         newest = self._rows(SHOWN)
         names = [f.name for f in dataclasses.fields(RunRow)]
         if not any(row.reason for row in newest):

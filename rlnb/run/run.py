@@ -12,7 +12,7 @@ from rlnb.hooks import plugins
 from rlnb.jobs.alerts import follow
 from rlnb.jobs.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
 from rlnb.records.facts import RunFacts, checkpoint_of
-from rlnb.records.options import env_mode
+from rlnb.records.options import ExportOptions, env_mode, export_files_of, formats_of
 from rlnb.records.record import JobRecord
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.simulation.far import takes_launcher
@@ -319,8 +319,6 @@ class Run(RunFacts):
             RunError: The run has no checkpoint, or the export failed.
             NotFoundError: The library does not support such a format.
         """
-        from rlnb.records.options import ExportOptions, export_files_of, formats_of
-
         options = ExportOptions(
             checkpoint=checkpoint_of(self._record, checkpoint),
             formats=formats_of(plugins.library(self.library), formats),

@@ -27,6 +27,7 @@ from rlnb.errors import WorkerError
 from rlnb.launch.detached import handle_of
 from rlnb.machine import threads
 from rlnb.protocol import messages, requests
+from rlnb.protocol.code_location import location_of_stacks
 from rlnb.protocol.messages import (
     Answer,
     Control,
@@ -43,7 +44,6 @@ from rlnb.protocol.messages import (
     Stacks,
     Usage,
     Waiting,
-    place_of,
 )
 from rlnb.protocol.requests import Request, verb
 from rlnb.records.incidents import WEBHOOK
@@ -438,7 +438,7 @@ class Condition:
         elif isinstance(message, Pulse):
             self.log_bytes = message.log_bytes
         elif isinstance(message, Stacks):
-            self.place, self.log_bytes = place_of(message.stacks), message.end_bytes
+            self.place, self.log_bytes = location_of_stacks(message.stacks), message.end_bytes
         elif isinstance(message, Usage):
             self.usage = message
         elif isinstance(message, Waiting):

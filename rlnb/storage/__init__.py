@@ -5,6 +5,6 @@ dataclasses into JSON and back, and refuses values that do not match the class. 
 users may have made entries, and ``entries`` lists and changes what lies there. ``cache`` keeps what was read, ``clock``
 reads the time of a file system, ``yaml_file`` bounds YAML of strangers, and ``temporary`` is a private folder.
 
-Belongs here: code that needs only the standard library, since the node agent imports it. Does not belong here: names
-of files (``rlnb.records.layout``), and their meaning.
+Belongs here: code that imports only the standard library at its top, since the node agent imports it (``yaml_file``
+loads ruamel.yaml when it reads). Does not belong here: names of files (``rlnb.records.layout``), and their meaning.
 """

@@ -1,4 +1,4 @@
-"""Write records once and atomically, and read them. Standard library only."""
+"""Write records once and atomically, and read them; also the hash of a source file. Standard library only."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlnb.curves.figure import select, source
+from rlnb.curves.figure import bands_figure, select, source
 from rlnb.display.table import counted
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.arguments import SYNONYMS, alike, asked
@@ -75,7 +75,6 @@ class Groups(Mapping[str, Runs]):
 
     def plot(self) -> go.Figure:
         """Return the mean curve of each group over frames, with its 95 % interval as a band."""
-        from rlnb.curves.figure import bands_figure
         from rlnb.display.figures import with_picture
 
         return with_picture(bands_figure(self, self.metrics))

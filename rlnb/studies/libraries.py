@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.configs.agent import AgentArgument
-from rlnb.display.table import counted
+from rlnb.display.table import counted, table
 from rlnb.errors import CheckError, Problem, RlnbError, RunError, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.records.options import mode_problems
@@ -178,8 +178,6 @@ class Comparison:
         return f"Comparison({', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
-        from rlnb.display.table import table
-
         rows = []
         for row in map(self._row, self.runs):
             counts = [str(row.seeds), f"{row.frames:,.0f}"]

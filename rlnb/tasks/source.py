@@ -1,4 +1,6 @@
-"""One version of a task's source: its module and the files that it needs, read once, hashed and kept.
+"""The source of a task: the module of a cell, its versions, and the one that a call uses.
+
+A version is the module and the files that it needs, read once, hashed and kept.
 
 A module on disk may be written at any moment, by another notebook or an editor. A version is therefore read once. Its
 hashes are those of the bytes that were read, and these bytes are kept in a folder of their own, which no later edit

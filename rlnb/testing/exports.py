@@ -1,4 +1,4 @@
-"""Exported policies, run on the recorded observations of the policy that they have to act like."""
+"""Exported and recorded policies, run on the observations of the policy that they have to act like."""
 
 from __future__ import annotations
 

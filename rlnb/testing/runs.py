@@ -1,4 +1,4 @@
-"""The processes of a run on this machine, and waiting for a condition."""
+"""The processes, curves and ranks of a run on this machine, and waiting for a condition."""
 
 from __future__ import annotations
 

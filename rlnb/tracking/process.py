@@ -1,4 +1,4 @@
-"""The process that follows a run: its entry point, and the end of the run that it reports."""
+"""The process that follows a run: its entry point, the new rows of the run, and the end that it reports."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
 from rlnb.tasks.agent import names_for
-from rlnb.training.lookup import Lookup, meaningless
+from rlnb.training.lookup import Lookup, settings_without_meaning
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
@@ -71,7 +71,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         if isinstance(launcher, LocalLauncher) and (card.isaac_sim or card.missing or card.requires):
             problems += runtime_problems(manifest.task, card, manifest.python)
     elif library is not None and lookup.agent is not None:
-        problems += [*meaningless(manifest, library), *_check_config(manifest, library, lookup.agent)]
+        problems += [*settings_without_meaning(manifest, library), *_check_config(manifest, library, lookup.agent)]
     problems = [*_check_arguments(manifest), *problems, *problems_of_fit(manifest, lookup)]
     if card is not None:
         problems += check_overrides(manifest.task, card)

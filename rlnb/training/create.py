@@ -1,4 +1,4 @@
-"""Refuse a plan with problems, or create the folder of a run and submit its first job."""
+"""Refuse a plan with problems, or create a run and submit its first job; or start several as one array."""
 
 from __future__ import annotations
 

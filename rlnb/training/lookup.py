@@ -62,7 +62,7 @@ def look_up(
     library = plugins.libraries().get(name) if name else None
     if library is not None and not library.simulator:
         of_names = _without_simulator(task, library, agent_name)
-        return Lookup(name=library.name, library=library, agent=agent_card(library, python), problems=of_names)
+        return Lookup(name=library.name, library=library, agent=own_agent_card(library, python), problems=of_names)
     problems: list[Problem] = []
     if name and library is None:
         error = unknown("RL library", name, plugins.libraries())
@@ -116,18 +116,18 @@ def _tasks_without_simulator() -> set[str]:
 # -- libraries without a simulator -----------------------------------------------------------------------------------
 
 
-TIMEOUT_S = 20.0
+REQUIREMENTS_TIMEOUT_S = 20.0
 """Seconds in which another interpreter names the requirements that it does not meet."""
 
 
-def agent_card(library: Library, python: str | None) -> AgentCard:
+def own_agent_card(library: Library, python: str | None) -> AgentCard:
     """Return a description of the library's own agent config, which has no values if the library names none.
 
     Args:
         library: The library.
         python: Command of the worker's interpreter; None is this one.
     """
-    card = AgentCard(missing=missing(library, python))
+    card = AgentCard(missing=unmet_requirements(library, python))
     if not library.default_agent:
         return card
     card = AgentCard(source=f"the library's own, {library.default_agent}", generic=True, missing=card.missing)
@@ -142,7 +142,7 @@ def agent_card(library: Library, python: str | None) -> AgentCard:
     return AgentCard(source=card.source, generic=True, missing=card.missing, fields=fields, takes_more=groups)
 
 
-def missing(library: Library, python: str | None) -> tuple[str, ...]:
+def unmet_requirements(library: Library, python: str | None) -> tuple[str, ...]:
     """Return the requirements of a library that the worker's interpreter does not meet; empty if that is not known.
 
     An interpreter that only another machine has is not known.
@@ -155,7 +155,11 @@ def missing(library: Library, python: str | None) -> tuple[str, ...]:
     code = "import json, sys; from rlnb.machine.packages import unmet; print(json.dumps(unmet(sys.argv[1:])))"
     try:
         done = subprocess.run(
-            [*argv, "-P", "-c", code, *library.requires], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+            [*argv, "-P", "-c", code, *library.requires],
+            capture_output=True,
+            text=True,
+            timeout=REQUIREMENTS_TIMEOUT_S,
+            check=True,
         )
         names: list[str] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):  # the worker itself reports such errors
@@ -163,7 +167,7 @@ def missing(library: Library, python: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def meaningless(manifest: Manifest, library: Library) -> Iterator[Problem]:
+def settings_without_meaning(manifest: Manifest, library: Library) -> Iterator[Problem]:
     """Find settings of envs and of Isaac Lab, which the library does not have."""
     task = manifest.task
     settings = {

@@ -1,4 +1,4 @@
-"""The interpreter of a training script, which may have another Python and another Isaac Lab than rlnb."""
+"""A training script: its task, and its interpreter, which may have another Python and Isaac Lab than rlnb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arrays of a preview."""
+"""The arrays of a preview, and the faults in them."""
 
 from __future__ import annotations
 

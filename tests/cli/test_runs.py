@@ -1,4 +1,4 @@
-"""``rlnb runs`` and ``rlnb runs prune``."""
+"""``rlnb runs``, ``rlnb runs prune`` and ``rlnb goodput``, and following a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rlnb's own context implements its protocol."""
+"""rlnb's own context implements its protocol; libraries, roles and spaces."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 import rlnb
 from rlnb.curves import figure
-from rlnb.curves.figure import GRID, bands_figure, mean_curve
+from rlnb.curves.figure import MEAN_POINTS, bands_figure, mean_curve
 from rlnb.hooks.registry import manager
 from rlnb.spec import METRICS, OFF_POLICY_METRICS
 
@@ -167,7 +167,7 @@ def seeds(echo_root: Path) -> list[rlnb.Run]:
 def test_the_band_is_the_interval_of_the_mean_over_seeds(seeds: list[rlnb.Run]) -> None:
     frames, mean, half = mean_curve(seeds, "reward")
     last = [run.metrics["reward"].last for run in seeds]
-    assert frames.shape == mean.shape == half.shape == (GRID,)
+    assert frames.shape == mean.shape == half.shape == (MEAN_POINTS,)
     assert frames[-1] == seeds[0].metrics["reward"].frames[-1]
     assert mean[-1] == pytest.approx(np.mean(last))
     # Student's t for two degrees of freedom, 97.5 %: 4.303 in any table.

@@ -23,7 +23,6 @@ PLOTLY = "application/vnd.plotly.v1+json"
 SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
 SOME_SECONDS = "library='echo', agent={'iteration_s': 0.2}, max_iterations=40"
 LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
-QUICKLY_S = 8.0
 UNTIL = """
 import threading, time
 deadline = time.monotonic() + 30

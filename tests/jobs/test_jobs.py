@@ -1,4 +1,4 @@
-"""What a person is told when a training goes on."""
+"""Jobs of a run: how they start, also in a living simulator, and what a person is told."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import dataclasses
 import json
 import logging
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +15,6 @@ import rlnb
 from rlnb.cli.training import show_run
 from rlnb.errors import RlnbError
 from rlnb.jobs import jobs
-from rlnb.jobs import jobs as module
 from rlnb.jobs.jobs import in_simulator, say_losses, say_where, what_is_left
 from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
@@ -26,7 +23,6 @@ from rlnb.records.record import JobRecord, RunRecord
 from rlnb.reports.sections import _summary
 from rlnb.spec import Job, JobKind
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
 
 WAIT_S = 60.0
 LOST = {"iteration": "restored: 4", "replay buffer": "NOT restored: it is not saved"}
@@ -90,7 +86,7 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
         def request(self, *_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.simulator, "living_process", lambda *_: Interrupted())
+    monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
     with pytest.raises(KeyboardInterrupt):
         in_simulator(run.record, "evaluate", CheckpointOptions(checkpoint="logs/model_4.json"))
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
@@ -110,8 +106,8 @@ def test_another_machine_writes_no_other_files_than_those_of_its_job(
     (out / "0-film.mp4").write_bytes(b"film")
     (out / "1-result.json").write_text("{}")
     with pytest.raises(RlnbError, match="is no file of this job"):
-        module._take(folder, {name: str(out / "1-result.json")})
-    module._take(folder, {"media/1-evaluate.mp4": "/a/path/of/that/machine/0-film.mp4"})
+        jobs._take(folder, {name: str(out / "1-result.json")})
+    jobs._take(folder, {"media/1-evaluate.mp4": "/a/path/of/that/machine/0-film.mp4"})
     assert (run.path / "media" / "1-evaluate.mp4").read_bytes() == b"film"
     assert files.read_json(run.path / "manifest.json")
 
@@ -119,25 +115,8 @@ def test_another_machine_writes_no_other_files_than_those_of_its_job(
 # -- jobs ------------------------------------------------------------------------------------------------------------
 
 
-SLOW = {"iteration_s": 0.1}
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition was never met"
-        time.sleep(0.05)
-
-
 def echo(**arguments: object) -> rlnb.Run:
     return rlnb.train("Echo", library="echo", **arguments)  # type: ignore[arg-type]
-
-
-def warm_job(run: rlnb.Run) -> Path:
-    """Leave an evaluation in the living simulator as a kernel that died leaves it, without command or result."""
-    folder = run.record.folder.next_job("evaluate")
-    files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
-    return folder.path
 
 
 def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

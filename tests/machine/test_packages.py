@@ -1,4 +1,4 @@
-"""The browser that prints pages."""
+"""The line that installs a package, Isaac Sim and its terms, and the browser that prints pages."""
 
 from __future__ import annotations
 

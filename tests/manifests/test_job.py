@@ -1,4 +1,4 @@
-"""Documents are merged at any depth and written as YAML."""
+"""The arguments of a manifest, the names of jobs, and YAML documents."""
 
 from __future__ import annotations
 

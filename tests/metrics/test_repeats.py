@@ -99,7 +99,7 @@ def test_arbitrary_bytes_raise_no_error() -> None:
 
 
 def test_the_number_of_remembered_tags_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MOST", 2)
+    monkeypatch.setattr(rows, "MOST_TAGS", 2)
     reader = learned(scalar("a"), scalar("b"), scalar("c"))
     assert reader.read(scalar("b").SerializeToString()) is not None
     assert reader.read(scalar("c").SerializeToString()) is None

@@ -1,4 +1,4 @@
-"""The x axes of a curve."""
+"""The x axes of a curve, and fewer points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file is copied as a whole, and a copy that was interrupted goes on."""
+"""Which files of a run travel, and how their parts arrive."""
 
 from __future__ import annotations
 

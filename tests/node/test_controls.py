@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rlnb.node.simulator import Controls
-from rlnb.protocol.messages import place_of
+from rlnb.protocol.code_location import location_of_stacks
 
 WORKER = """
 import faulthandler, signal, sys
@@ -50,7 +50,7 @@ def test_an_interrupt_the_stacks_and_the_memory_are_those_of_the_worker(
     controls.note(b'{"ready": true, "pid": %d}' % worker.pid)
     stacks = controls.answer("stacks")
     assert stacks is not None
-    assert place_of(str(stacks["stacks"])) == "<string>, line 9, in <module>"
+    assert location_of_stacks(str(stacks["stacks"])) == "<string>, line 9, in <module>"
     assert stacks["end_bytes"] == log.stat().st_size > len("ready\n")
     usage = controls.answer("usage")
     assert usage is not None

@@ -14,7 +14,6 @@ from rlnb.curves import figure
 from rlnb.machine.threads import Spent
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node import usage as module
 from rlnb.node.usage import sampling
 from rlnb.records.layout import RunDir
 from rlnb.reports import sections
@@ -155,7 +154,7 @@ def test_the_first_node_looks_for_alerts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: int, expected: int
 ) -> None:
     looks: list[None] = []
-    monkeypatch.setattr(module.Lookout, "tick", lambda _: looks.append(None))
+    monkeypatch.setattr(usage.Lookout, "tick", lambda _: looks.append(None))
     with sampling(RunDir(tmp_path).next_job("train"), node, (), is_script=True) as tick:
         tick()
         tick()

@@ -12,6 +12,7 @@ import rlnb
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.protocol import messages, requests
+from rlnb.protocol.code_location import location_of_error, location_of_stacks
 from rlnb.protocol.messages import (
     Adopted,
     Adoption,
@@ -23,8 +24,6 @@ from rlnb.protocol.messages import (
     Ready,
     Returned,
     Silent,
-    place_of,
-    place_of_error,
 )
 from rlnb.spec import Task
 
@@ -108,13 +107,13 @@ Current thread 0x2 (most recent call first):
 
 
 def test_the_innermost_line_of_the_users_own_code_is_named() -> None:
-    assert place_of(STACKS) == "/home/me/puck.py, line 31, in _reset_idx"
+    assert location_of_stacks(STACKS) == "/home/me/puck.py, line 31, in _reset_idx"
 
 
 def test_without_own_code_the_innermost_line_is_named() -> None:
     text = STACKS.replace("/home/me/", "/venv/lib/python3.12/site-packages/")
-    assert place_of(text) == "/usr/lib/python3.12/json/decoder.py, line 353, in raw_decode"
-    assert place_of("no stacks") == ""
+    assert location_of_stacks(text) == "/usr/lib/python3.12/json/decoder.py, line 353, in raw_decode"
+    assert location_of_stacks("no stacks") == ""
 
 
 def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_p
         runpy.run_path(str(file))["step"]()
     traceback = raised.value.__traceback__
     assert traceback is not None
-    place, own = place_of_error(raised.value.with_traceback(traceback.tb_next))  # without this test's own frame
+    place, own = location_of_error(raised.value.with_traceback(traceback.tb_next))  # without this test's own frame
     assert place == f"{file}, line 4, in reward"
     assert "return reward()" in own
     assert "return json.loads('{')" in own
@@ -134,10 +133,10 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_p
 def test_the_place_of_a_syntax_error_is_its_line(tmp_path: Path) -> None:
     with pytest.raises(SyntaxError) as raised:
         compile("x = 1\ndef broken(:\n", str(tmp_path / "puck.py"), "exec")
-    place, own = place_of_error(raised.value)
+    place, own = location_of_error(raised.value)
     assert place == f"{tmp_path}/puck.py, line 2"
     assert own.endswith("SyntaxError: invalid syntax\n")
 
 
 def test_an_error_of_libraries_has_no_place() -> None:
-    assert place_of_error(ValueError("never raised")) == ("", "")
+    assert location_of_error(ValueError("never raised")) == ("", "")

@@ -19,7 +19,6 @@ from rlnb.errors import RlnbError
 from rlnb.protocol.messages import Hosted
 from rlnb.records.layout import JobDir
 from rlnb.simulation import remote_job as jobs
-from rlnb.simulation import remote_job as module
 from rlnb.simulation.remote_job import Note, SharedJob, job_of, key_of, whereabouts
 from rlnb.spec import Command, Result
 from rlnb.storage import files
@@ -270,7 +269,7 @@ def test_the_records_of_a_dead_kernel_are_removed_and_others_are_left_out(
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as kernel:
         created_s = psutil.Process(kernel.pid).create_time()
         Note(root).write("slurm job 7", "", None)
-        (path,) = (root / module.KERNELS_FOLDER).iterdir()
+        (path,) = (root / jobs.KERNELS_FOLDER).iterdir()
         record = files.read_json(path)
         assert record is not None
         files.write_anew(path, {**record, "kernel": {**record["kernel"], "pid": kernel.pid, "created_s": created_s}})  # type: ignore[dict-item]

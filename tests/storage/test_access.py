@@ -1,4 +1,4 @@
-"""A folder that other users can write is entered through no link of theirs."""
+"""A folder that other users can write is entered through no link of theirs; folders that several users share."""
 
 from __future__ import annotations
 

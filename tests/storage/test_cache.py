@@ -1,4 +1,4 @@
-"""The collector of reference cycles is paused for a while, and no longer."""
+"""Values of files are kept while the files are the same, and the collector of cycles is paused for a while."""
 
 from __future__ import annotations
 

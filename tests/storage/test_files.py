@@ -40,8 +40,6 @@ def test_the_first_writer_wins_and_the_record_stays(tmp_path: Path) -> None:
 
 
 def test_exactly_one_of_two_racing_processes_wins_and_no_temporary_file_is_left(tmp_path: Path) -> None:
-    import time
-
     start = time.time() + 0.7
     racers = [
         subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The module of a ``%%task`` cell: its path and its owner."""
+"""The module of a ``%%task`` cell, its path and its owner, and the version that a call uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance kit reads from the curves of a run."""
+"""Processes, curves and ranks of a run, as the conformance kit reads them."""
 
 from __future__ import annotations
 

@@ -170,10 +170,10 @@ def test_another_interpreter_names_its_own_missing_requirements(variant: Registe
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho "[INFO] a line of a wrapper"\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    assert lookup.missing(library, str(python)) == ("no-such-package>=3 (not installed)",)
+    assert lookup.unmet_requirements(library, str(python)) == ("no-such-package>=3 (not installed)",)
     python.write_text("#!/bin/sh\nexit 3\n")
-    assert lookup.missing(library, str(python)) == (), "the worker reports an interpreter that does not work"
-    assert lookup.missing(library, str(tmp_path / "elsewhere")) == (), "one of another machine"
+    assert lookup.unmet_requirements(library, str(python)) == (), "the worker reports an interpreter that does not work"
+    assert lookup.unmet_requirements(library, str(tmp_path / "elsewhere")) == (), "one of another machine"
 
 
 def test_an_agent_config_that_does_not_load_is_a_problem(variant: Register) -> None:

@@ -1,4 +1,4 @@
-"""The deep check of a task, from the answer of a stand-in for the living simulator."""
+"""A training from its arguments to its run, and the deep check of a task."""
 
 from __future__ import annotations
 
@@ -88,7 +88,6 @@ SLOW = {"iteration_s": 0.1}
 LONG = 1000
 EPISODES = 20
 HOSTILE = "<script>alert('ü')</script>"
-OTHER_USER = 65534
 
 
 def echo(**arguments: Any) -> rlnb.Run:
@@ -100,12 +99,6 @@ def until(condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"the condition did not hold within {timeout_s:g} s"
         time.sleep(0.02)
-
-
-def problems_of(call: Callable[[], object]) -> list[str]:
-    with pytest.raises(rlnb.CheckError) as caught:
-        call()
-    return [problem.what for problem in caught.value.problems]
 
 
 @pytest.fixture(scope="module")
@@ -439,7 +432,7 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
 def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
     # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py,
-    # test_sweep.py, test_task_view.py, test_debugger.py, test_replay.py and test_goodput.py.
+    # test_sweep.py, test_card_html.py, test_debugger.py, test_replay.py and test_goodput.py.
     elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
     assert tables == {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs"} | elsewhere
 

@@ -1,4 +1,4 @@
-"""Films during a training: one every few iterations, within a small share of the training's time."""
+"""Films of evaluations, and films during a training: one every few iterations, within a small share of its time."""
 
 from __future__ import annotations
 

@@ -108,7 +108,8 @@ def _set(variable: Variable, array: np.ndarray, device: str) -> None:
 
 
 WIDEST = 1024
-"""Largest number of values of an observation that is kept. Pictures are not."""
+"""Largest number of values for each env of an observation or a variable that is kept. Pictures and scans of terrain are
+not."""
 WRITERS = {
     "root_link_pose_w": ("write_root_link_pose_to_sim_index", "root_pose"),
     "root_com_vel_w": ("write_root_com_velocity_to_sim_index", "root_velocity"),

@@ -13,7 +13,7 @@ from rlnb.configs.agent import AgentChoice
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
 from rlnb.hooks.registry import require
-from rlnb.protocol import messages
+from rlnb.protocol.code_location import location_of_error
 from rlnb.spec import EnvMode, Manifest, Task
 from rlnb.worker.isaac import isaaclab, kit, release, renderer
 from rlnb.worker.isaac.device import ANY_DEVICE, deterministic_simulation, deterministic_torch, torch_device
@@ -57,8 +57,6 @@ def environment(
         The env as ``gymnasium.make`` returns it, and the agent config. For a library that trains one agent, the agents
         of a multi-agent task are joined into one.
     """
-    from rlnb.worker.isaac import isaaclab
-
     registered, env_cfg, agent_cfg = configured(
         task, library, module=module, agent=agent, seed=seed, device=device, world_size=world_size, mode=mode
     )
@@ -96,7 +94,7 @@ def configured(
 
     The arguments are those of :func:`environment`.
     """
-    from rlnb.worker.isaac import agents, isaaclab
+    from rlnb.worker.isaac import agents
     from rlnb.worker.isaac.spaces import spaces_of_config
 
     registered = isaaclab.register(task, module)
@@ -147,7 +145,7 @@ def written(task: Task, registered: isaaclab.Registered, mode: EnvMode = "train"
     except Exception as exc:
         if mode == "train" or not any(frame.name == PLAY for frame in traceback.extract_tb(exc.__traceback__)):
             raise
-        where = messages.place_of_error(exc)[0]
+        where = location_of_error(exc)[0]
         error = f"{where}: {type(exc).__name__}: {exc}".removeprefix(": ")
         raise RlnbError(f"{PLAY}() of the env config of {task.id} fails. Correct it, or {FIX}. {error}") from exc
 

@@ -103,7 +103,7 @@ def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
     global _start
     scan, sources = validate_launch(env_cfg, passed := dict(arguments))
     start = _start_of(scan, arguments)
-    _check_process(scan, sources, start)
+    _check_process(sources, start)
     runs = has_kit() and {*scan.launcher_types} <= {KIT}
     if runs or not (sources or scan.launcher_types or scan.has_ovrtx):
         with contextlib.ExitStack() as stack:
@@ -146,7 +146,7 @@ def _start_of(scan: Scan, arguments: Mapping[str, Any]) -> Start:
     return Start(cameras=cameras, arguments=dict(arguments))
 
 
-def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
+def _check_process(sources: tuple[str, ...], start: Start) -> None:
     """Check that this process can run an env, given its needs and what it has loaded."""
     if _start is not None:
         if not sources:

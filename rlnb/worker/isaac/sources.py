@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from rlnb.errors import FreshProcessError
-from rlnb.protocol.messages import is_library
+from rlnb.protocol.code_location import is_library
 from rlnb.storage.files import source_hash, stamp
 from rlnb.worker.isaac import release
 from rlnb.worker.isaac.modules import FromText
@@ -173,7 +173,7 @@ def imported(file: str) -> Imported | None:
 
 
 # -- edited files ----------------------------------------------------------------------------------------------------
-# Modules of ``%%task`` cells are not among them, since each edit of a cell is imported
+# Modules of ``%%task`` cells are not among the files that are looked at, since each edit of a cell is imported
 # (:mod:`rlnb.worker.isaac.modules`).
 
 

@@ -115,7 +115,7 @@ def _picture(env_cfg: Any, term: Any) -> tuple[int, ...] | None:
 # -- an env that can be neither stepped nor reset --------------------------------------------------------------------
 
 
-def spaces_of(env: Any, groups: Mapping[str, str]) -> Any:
+def env_of_spaces(env: Any, groups: Mapping[str, str]) -> Any:
     """Return an env of the same class, spaces and attributes as another one, for loading a policy during a training.
 
     Wrappers of RL libraries reset the env that they get, and change its action space. With this env, whose observations

@@ -1,4 +1,4 @@
-"""Checkpoints, for every library's backend: vetting, complete writes, and the state of random numbers."""
+"""Checkpoints, for every backend: vetting, complete writes, tensors, random numbers, and removal of old ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TORCH_BEGINS = (b"P", b"\x80")
 PART = ".part-"
 """Begin of the name of a file or folder that is not complete yet."""
 PLAIN = (".json", ".yaml", ".txt", *TENSORS)
-"""Suffixes of files that are read without running code: text, and tensors; see :mod:`rlnb.worker.jobs.checkpoints`."""
+"""Suffixes of files that are read without running code: text, and tensors; see :func:`vet_tensors`."""
 
 _training: JobDir | None = None
 """Job whose checkpoints are recorded; None while none are."""

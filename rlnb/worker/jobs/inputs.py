@@ -19,7 +19,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.env import configured
-from rlnb.worker.isaac.spaces import spaces_of
+from rlnb.worker.isaac.spaces import env_of_spaces
 
 
 def policy_of(
@@ -55,7 +55,7 @@ def policy_of(
             device=device,
         )
         try:
-            policy = backend.load_policy(spaces_of(env, groups), agent_cfg, file, device=device, trust=trust)
+            policy = backend.load_policy(env_of_spaces(env, groups), agent_cfg, file, device=device, trust=trust)
         except RlnbError:
             raise
         except RuntimeError as exc:  # torch raises it for weights of other shapes

@@ -77,7 +77,6 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
 def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
-    from rlnb.storage import files
     from rlnb.worker.jobs.context import open_job
 
     values: dict[str, Json] = {}
@@ -105,7 +104,6 @@ def _stopped(job_dir: Path) -> Result:
     from rlnb.records.checkpoints import newest_of
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
-    from rlnb.storage import files
     from rlnb.storage.serial import from_json
     from rlnb.worker.jobs.context import open_job
 
@@ -118,7 +116,6 @@ def _stopped(job_dir: Path) -> Result:
 def _write(job_dir: Path, kind: str, result: Result) -> None:
     """Write the result of a job, unless it exists because, for example, a hook raised after the run completed."""
     from rlnb.records.layout import JobDir
-    from rlnb.storage import files
     from rlnb.worker.jobs.train import end_training
 
     job = JobDir(job_dir)

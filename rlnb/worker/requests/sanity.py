@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from rlnb.errors import InterruptedRequest, RlnbError
-from rlnb.protocol.messages import is_library
+from rlnb.protocol.code_location import is_library
 from rlnb.protocol.requests import TaskFinding
 from rlnb.records.incidents import Shortage
 from rlnb.worker.isaac import isaaclab, release, solver
@@ -329,9 +329,9 @@ def _sentence(text: str) -> str:
 # -- infinite loops --------------------------------------------------------------------------------------------------
 
 
-LIMIT_S = 20.0
+CALL_LIMIT_S = 20.0
 """Seconds that one call of a function of the task may take. Steps of an env take milliseconds."""
-LOOK_S = 0.5
+CALL_LOOK_S = 0.5
 COMPILERS = (
     *("/torch/_inductor/", "/torch/_dynamo/", "/torch/jit/", "/torch/utils/cpp_extension", "/triton/"),
     *("/warp/_src/build", "/numba/"),
@@ -353,7 +353,7 @@ class _Watch(threading.Thread):
         call: FrameType | None = None
         since_s = time.monotonic()
         current_frames = release.required(sys, "_current_frames", "the watch for endless loops")
-        while not self.over.wait(LOOK_S):
+        while not self.over.wait(CALL_LOOK_S):
             frames = [*_frames(current_frames().get(self._main))]
             own = [frame for frame in frames if _is_own(frame)]
             compiles = any(part in frame.f_code.co_filename for frame in frames for part in COMPILERS)
@@ -389,7 +389,7 @@ def ends_infinite_loops(limit_s: float | None = None) -> Iterator[None]:
     limit for a request ends that.
 
     Args:
-        limit_s: Seconds that a call may take; None is ``LIMIT_S``.
+        limit_s: Seconds that a call may take; None is ``CALL_LIMIT_S``.
 
     Raises:
         RlnbError: A call did not return. The error says where it was.
@@ -397,7 +397,7 @@ def ends_infinite_loops(limit_s: float | None = None) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    watch = _Watch(LIMIT_S if limit_s is None else limit_s)
+    watch = _Watch(CALL_LIMIT_S if limit_s is None else limit_s)
     watch.start()
     try:
         yield

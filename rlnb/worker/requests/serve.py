@@ -33,9 +33,9 @@ from rlnb.storage import files
 from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json, to_json
 from rlnb.version import __version__
-from rlnb.worker.isaac import release
+from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.sources import Sources
-from rlnb.worker.jobs.job import do, exit_as_error
+from rlnb.worker.jobs.job import do, exit_as_error, work
 from rlnb.worker.requests import debug, warmup
 from rlnb.worker.requests.tuner import KeptEnv
 from rlnb.worker.requests.warmup import Chores, rehearse
@@ -167,8 +167,6 @@ def _become(adoption: Adoption, environment: Mapping[str, str], sources: Sources
         environment: Environment of a fresh process, if the run needs one.
         sources: Files of the user's own packages. If one was edited, the run needs a fresh process.
     """
-    from rlnb.worker.jobs.job import work
-
     job = JobDir(Path(adoption.adopt))
     with _standard_streams(job.log()) as agent:
         try:
@@ -217,8 +215,6 @@ def _card(request: requests.Card, exchange: Exchange) -> TaskCard:
 
 
 def _tasks(request: requests.Tasks, exchange: Exchange) -> requests.TaskIds:
-    from rlnb.worker.isaac import isaaclab
-
     for name in request.imports:
         isaaclab.import_tasks(name)
     return requests.TaskIds(ids=tuple(isaaclab.task_ids()))
@@ -243,15 +239,12 @@ def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
 
 
 def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
-    from rlnb.worker.jobs.job import do
-
     files.restrict_umask(Path(request.job_dir))
     do(request.kind, Path(request.job_dir))
 
 
 def _run_job_there(request: requests.RunJobThere, exchange: Exchange) -> requests.JobFiles:
-
-    return do_job(request)
+    return do_job_there(request)
 
 
 def _compile(request: requests.Compile, exchange: Exchange) -> requests.Compilation:
@@ -358,8 +351,6 @@ KEEPS_ENV = ("card", "tasks", "open", "mirror", "debug", "replay", *(verb for ve
 
 def _load() -> AssetRoot:
     """Import the modules that every request needs; return the asset root, which is fixed from then on."""
-    from rlnb.worker.isaac import isaaclab
-
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
     gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root
@@ -368,7 +359,7 @@ def _load() -> AssetRoot:
 # -- jobs of a run elsewhere -----------------------------------------------------------------------------------------
 
 
-def do_job(request: RunJobThere) -> JobFiles:
+def do_job_there(request: RunJobThere) -> JobFiles:
     """Do a job, and return copies of the files that it has written. A job that fails leaves no folder."""
     job, out = JobDir(Path(request.job_dir)), Path(request.out)
     run = run_dir_of(job.path)

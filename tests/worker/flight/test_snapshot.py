@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.flight.snapshot on a stand-in; with Isaac Lab: simulation/test_replay."""
+"""Tests of rlnb.worker.flight.snapshot on a stand-in; with Isaac Lab: tests/interactive/test_replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.isaac.solver without a simulator; with one: tests/simulation/test_replay."""
+"""Tests of rlnb.worker.isaac.solver without a simulator; with one: tests/interactive/test_replay."""
 
 from __future__ import annotations
 

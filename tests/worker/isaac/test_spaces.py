@@ -11,7 +11,7 @@ import torch
 from gymnasium.spaces import Box, Dict
 
 import rlnb
-from rlnb.worker.isaac.spaces import spaces_of
+from rlnb.worker.isaac.spaces import env_of_spaces
 
 
 def box(size: int) -> Box:
@@ -42,7 +42,7 @@ class Env(gymnasium.Env[Any, Any]):
 
 def test_the_env_that_trains_stays_as_it_is() -> None:
     env = Env()
-    view = spaces_of(env, {})
+    view = env_of_spaces(env, {})
     observations, _ = view.reset()
     assert {name: tuple(value.shape) for name, value in observations.items()} == {
         "policy": (3, 4),
@@ -62,14 +62,14 @@ def test_the_env_that_trains_stays_as_it_is() -> None:
 
 
 def test_a_group_takes_the_place_of_another_one() -> None:
-    view = spaces_of(Env(), {"policy": "critic"})
+    view = env_of_spaces(Env(), {"policy": "critic"})
     assert view.single_observation_space == Dict({"policy": box(6), "critic": box(6)})
     assert view.observation_space["policy"].shape == (3, 6)
     assert view.reset()[0]["policy"].shape == (3, 6)
     assert view.obs_buf["policy"].shape == (3, 6)
-    assert spaces_of(Env(), {"policy": "teacher"}).single_observation_space["policy"] == box(5)
+    assert env_of_spaces(Env(), {"policy": "teacher"}).single_observation_space["policy"] == box(5)
 
 
 def test_a_group_that_the_env_lacks_is_refused() -> None:
     with pytest.raises(rlnb.NotFoundError, match=r"observation group named 'teachr'.*'teacher'"):
-        spaces_of(Env(), {"policy": "teachr"})
+        env_of_spaces(Env(), {"policy": "teachr"})

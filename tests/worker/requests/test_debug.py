@@ -1,4 +1,4 @@
-"""Tests of rlnb.worker.requests.debug without a simulator; with one: tests/simulation/test_debugger."""
+"""Tests of rlnb.worker.requests.debug without a simulator; with one: tests/interactive/test_debugger."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def task(tmp_path: Path) -> dict[str, Callable[..., None]]:
 @pytest.fixture(autouse=True)
 def only_the_task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sanity, "is_library", lambda file: not file.endswith("puck.py"))
-    monkeypatch.setattr(sanity, "LOOK_S", 0.05)
+    monkeypatch.setattr(sanity, "CALL_LOOK_S", 0.05)
     before = signal.signal(signal.SIGINT, serve._raise)
     yield
     signal.signal(signal.SIGINT, before)

@@ -25,7 +25,7 @@ from rlnb.storage import files
 from rlnb.version import untested
 from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.requests import serve
-from rlnb.worker.requests.serve import Exchange, do_job
+from rlnb.worker.requests.serve import Exchange, do_job_there
 from rlnb.worker.requests.tuner import KeptEnv
 from rlnb.worker.requests.warmup import Chores
 
@@ -137,7 +137,7 @@ def request(run: rlnb.Run, kind: str, out: Path, **changes: object) -> RunJobThe
 
 def test_the_result_is_the_last_copy(root: Path, tmp_path: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=5).wait(60)
-    answer = do_job(request(run, "evaluate", tmp_path / "out"))
+    answer = do_job_there(request(run, "evaluate", tmp_path / "out"))
     assert [*answer.files] == ["jobs/1-evaluate/evaluation.json", "jobs/1-evaluate/result.json"]
     for name, copy in answer.files.items():
         assert Path(copy).parent == tmp_path / "out"
@@ -147,7 +147,7 @@ def test_the_result_is_the_last_copy(root: Path, tmp_path: Path) -> None:
 def test_a_job_that_fails_leaves_no_folder(root: Path, tmp_path: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=5).wait(60)
     with pytest.raises(FileNotFoundError):
-        do_job(request(run, "evaluate", tmp_path / "out", checkpoint="logs/gone.json"))
+        do_job_there(request(run, "evaluate", tmp_path / "out", checkpoint="logs/gone.json"))
     assert not (run.path / "jobs" / "1-evaluate").exists()
 
 
@@ -162,5 +162,5 @@ def test_films_and_exports_are_copied(root: Path, tmp_path: Path, monkeypatch: p
         files.write_once(JobDir(folder).result, result)
 
     monkeypatch.setattr(serve, "do", export)
-    answer = do_job(request(run, "export", tmp_path / "out"))
+    answer = do_job_there(request(run, "export", tmp_path / "out"))
     assert [*answer.files] == ["media/1-export.mp4", "exports/policy.onnx", "jobs/1-export/result.json"]

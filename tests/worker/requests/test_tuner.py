@@ -16,7 +16,6 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
 ]
 
-SWAP_S = 0.05
 
 TASK = """
 import torch

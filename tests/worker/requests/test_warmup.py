@@ -19,7 +19,6 @@ from rlnb.launch.slots import queue_folder
 from rlnb.protocol import requests
 from rlnb.spec import Task
 from rlnb.worker.requests import warmup
-from rlnb.worker.requests import warmup as module
 from rlnb.worker.requests.tuner import KeptEnv
 from rlnb.worker.requests.warmup import Chores
 
@@ -42,7 +41,7 @@ def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert not any_runtime, "calls would have to wait for the start of Isaac Sim"
         ids.append(task.id)
 
-    monkeypatch.setattr(module, "rehearse", rehearse)
+    monkeypatch.setattr(warmup, "rehearse", rehearse)
     return ids
 
 
@@ -72,7 +71,7 @@ def test_a_rehearsal_that_fails_is_for_the_log_only(
     def fail(task: Task, any_runtime: bool) -> None:
         raise ValueError(f"{task.id} has no robot")
 
-    monkeypatch.setattr(module, "rehearse", fail)
+    monkeypatch.setattr(warmup, "rehearse", fail)
     chores.note(requests.Card(task=DEMO))
     assert chores.do_one()
     assert "Demo has no robot" in capsys.readouterr().err

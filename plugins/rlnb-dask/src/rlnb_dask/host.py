@@ -117,7 +117,7 @@ class Host:
         assert self._own_job is not None
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         log = self._job.path / self._launcher.log
-        how, by_a_person = slurm.end_of(log.read_text(errors="replace") if log.exists() else "")
+        how, by_a_person = slurm.host_end(log.read_text(errors="replace") if log.exists() else "")
         error = f"Slurm's job {self._own_job.number}, in which the host of this training ran, {how}"
         logger.info("%s", error)
         self._job.end("cancelled" if by_a_person else "failed", error, interrupted=not by_a_person)

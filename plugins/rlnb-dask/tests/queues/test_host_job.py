@@ -41,7 +41,7 @@ def test_the_script_of_a_host() -> None:
         host="job",
         host_directives="--partition=cpu",
     )
-    assert slurm.script(launcher, Path("/runs/a b/jobs/0-train")) == SCRIPT
+    assert slurm.host_script(launcher, Path("/runs/a b/jobs/0-train")) == SCRIPT
     assert launcher.settings["host_directives"] == ["--partition=cpu"]
 
 
@@ -85,14 +85,14 @@ def test_a_host_whose_submission_has_lost_its_answer_is_not_submitted_twice(
 
 
 def test_one_query_tells_the_states_of_all_hosts(tmp_path: Path, commands: Callable[[str, str], None]) -> None:
-    queue = slurm.Queue()
+    queue = slurm.HostStates()
     commands("squeue", f"echo $3 >> {tmp_path}/calls; echo '70 RUNNING'; echo '72 PENDING'")
     assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
     queue.asked_s = float("-inf")
     assert [queue.state(number) for number in ("70", "71", "72")] == ["RUNNING", "", "PENDING"]
     assert (tmp_path / "calls").read_text().split() == ["70", "70,71", "70,72", "70,72"]
     commands("squeue", f"echo $3 >> {tmp_path}/calls; exit 1")
-    queue = slurm.Queue()
+    queue = slurm.HostStates()
     assert [queue.state(number) for number in ("70", "71", "70")] == [None] * 3
     assert (tmp_path / "calls").read_text().split()[4:] == ["70"], "a Slurm that is away gets one query"
 
@@ -102,7 +102,7 @@ def test_a_slurm_that_hangs_holds_no_look_at_a_run(
 ) -> None:
     """A mirror that looks at its run has to say something in time, and so has a living simulator's job."""
     monkeypatch.setattr(slurm, "WITHIN_S", 0.2)
-    queue = slurm.Queue()
+    queue = slurm.HostStates()
     commands("squeue", f"while [ ! -e {tmp_path}/back ]; do sleep 0.1; done; echo '70 RUNNING'")
     begin_s = time.monotonic()
     assert [queue.state(number) for number in ("70", "71", "70", "71")] == [None] * 4
@@ -180,8 +180,8 @@ def test_a_controller_that_is_away_is_asked_again_for_the_end_of_a_hosts_own_job
 def test_the_end_of_a_hosts_own_job_is_read_from_its_output(cause: str, end: tuple[str, bool]) -> None:
     step = "*** STEP 8.0 ON node1 CANCELLED AT 2026-11-28T04:42:55 DUE TO PREEMPTION ***"
     line = f"slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-28T04:42:55{cause} ***"
-    assert slurm.end_of(f"12:00:00 submitted to the queue: jobs 8\n{line}\n{step}\n") == end
+    assert slurm.host_end(f"12:00:00 submitted to the queue: jobs 8\n{line}\n{step}\n") == end
 
 
 def test_a_host_that_got_a_signal_without_a_word_of_slurms_was_ended_by_a_person() -> None:
-    assert slurm.end_of("12:00:00 submitted to the queue: jobs 8\n") == ("was ended by a signal", True)
+    assert slurm.host_end("12:00:00 submitted to the queue: jobs 8\n") == ("was ended by a signal", True)

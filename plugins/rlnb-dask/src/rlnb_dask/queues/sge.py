@@ -5,7 +5,6 @@ The sources of options and formats are the manual pages of Son of Grid Engine 8.
 
 from __future__ import annotations
 
-import logging
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,6 @@ from rlnb_dask.queues import ids, queries
 from rlnb_dask.queues.launcher import Argument
 from rlnb_dask.queues.sge_answers import AWAY, account_of, cause_of, error_state_of, states_of
 
-logger = logging.getLogger("rlnb_dask")
 _CORES = re.compile(r"-pe\s")
 _MEMORY = re.compile("mem|rss|virtual_free")
 _SHELL = re.compile(r"^-S\s", re.MULTILINE)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlnb import Manifest, Problem, RlnbError
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
@@ -23,9 +22,6 @@ from rlnb_dask.queues.launcher import Argument, Json
 from rlnb_dask.queues.reserved import TIME, objection
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
-
-if TYPE_CHECKING:
-    from rlnb_dask.queues.launcher import Json
 
 logger = logging.getLogger("rlnb_dask")
 
@@ -87,20 +83,20 @@ class Slurm(ArrayQueueLauncher):
         Raises:
             RlnbError: Slurm refuses the host's job.
         """
-        return submit(self, job_dir) if self.host == JOB else super().submit(command, job_dir)
+        return submit_host(self, job_dir) if self.host == HOST_JOB else super().submit(command, job_dir)
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the host still runs, or waits as a job; None if this machine cannot tell."""
         number = self._host_job(handle, job_dir)
         if not number:
             return super().alive(handle, job_dir)
-        beats = self.host_silence_s(job_dir) < SILENT_S
-        return alive(number, beats=beats)
+        beats = self.host_silence_s(job_dir) < HOST_SILENT_S
+        return host_alive(number, beats=beats)
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Take a host that waits as a job out of the queue, and withdraw a job whose host is gone."""
         if number := self._host_job(handle, job_dir):
-            cancel(number)
+            cancel_host(number)
         super().cancel(handle, job_dir)
 
     def _host_job(self, handle: Mapping[str, Json], job_dir: Path) -> str:
@@ -109,7 +105,7 @@ class Slurm(ArrayQueueLauncher):
         Raises:
             RlnbError: The handle names no job of Slurm.
         """
-        number = number_of(handle)
+        number = host_number(handle)
         return self.checked_id(number, job_dir / "handle.json") if number else ""
 
     # -- the job as Slurm sees it
@@ -175,13 +171,13 @@ class Slurm(ArrayQueueLauncher):
         that SLURM_CONF is wrong.
         """
         problem = _refusal("this job", self.job_script(), self.nodes, self._least())
-        if problem and self.host != JOB and self.is_full(problem.what):
+        if problem and self.host != HOST_JOB and self.is_full(problem.what):
             logger.info("The host will wait. %s", problem.what)
             return None
-        if problem or self.host != JOB:
+        if problem or self.host != HOST_JOB:
             return problem
-        least = Node(name="", cores=1, memory_mib=MEMORY_MIB, gpus=0)
-        return _refusal("the job of the host", script(self, Path("JOB")), 1, least)
+        least = Node(name="", cores=1, memory_mib=HOST_MEMORY_MIB, gpus=0)
+        return _refusal("the job of the host", host_script(self, Path("JOB")), 1, least)
 
     def array_refusal(self, count: int) -> Problem | None:
         """Return Slurm's objection to a trial submission of an array, such as a limit of the number of jobs.
@@ -311,11 +307,11 @@ def _too_few_nodes(script: str, count: int, least: Node) -> str:
 # -- host job --------------------------------------------------------------------------------------------------------
 
 
-HERE, JOB = "here", "job"
-MEMORY_MIB = 2048
-KEY = "slurm_job"
+HOST_HERE, HOST_JOB = "here", "job"
+HOST_MEMORY_MIB = 2048
+HOST_KEY = "slurm_job"
 """Key of a handle with the id of the host's job."""
-SILENT_S = 10.0
+HOST_SILENT_S = 10.0
 """Seconds without a heartbeat after which a host whose job Slurm is ending counts as gone."""
 OWN_END_S = 60.0
 """Seconds between two questions for the end of the host's own job, which a controller that is away does not answer."""
@@ -335,7 +331,7 @@ WITHIN_S = 1.0
 
 
 @dataclass
-class Queue:
+class HostStates:
     """The most recent states of the hosts' jobs at which this process has looked."""
 
     states: dict[str, str | None] = field(default_factory=dict)
@@ -362,37 +358,37 @@ class Queue:
     def _ask(self) -> None:
         self.asked_s = time.monotonic()
         if self.query is None or not self.query.is_alive():
-            ids = [number for number, state in [*self.states.items()] if state != ""]  # no job comes back
-            self.query = threading.Thread(target=self._update, args=(ids,), daemon=True, name="squeue")
+            numbers = [number for number, state in [*self.states.items()] if state != ""]  # no job comes back
+            self.query = threading.Thread(target=self._update, args=(numbers,), daemon=True, name="squeue")
             self.query.start()
         self.query.join(WITHIN_S)
         if self.query.is_alive():
             self.answered = False
 
-    def _update(self, ids: Sequence[str]) -> None:
-        answer = slurm_answers.states(ids) if ids else {}
+    def _update(self, numbers: Sequence[str]) -> None:
+        answer = slurm_answers.states(numbers) if numbers else {}
         self.asked_s, self.answered = time.monotonic(), answer is not None
         if answer is not None:  # while the controller is away, the last answer counts
-            self.states.update({number: answer.get(number, "") for number in ids})
+            self.states.update({number: answer.get(number, "") for number in numbers})
 
 
-_queue = Queue()
+_host_states = HostStates()
 
 
 def host_job_problems(launcher: Slurm) -> Iterator[Problem]:
     """Yield a problem for each setting of the host that is malformed."""
-    if launcher.host not in (HERE, JOB):
+    if launcher.host not in (HOST_HERE, HOST_JOB):
         yield Problem(what=f"host={launcher.host!r} is neither 'here' nor 'job'.", fix="Use host='job'.")
     for number, line in enumerate(launcher.host_directives):
         if not isinstance(line, str) or not line or not line.isprintable():
             yield Problem(what=f"host_directives[{number}]={line!r} is not a single line of text for the job script.")
         elif (why := objection("slurm", line)) and why != TIME:  # the host's walltime is not the training's
             yield Problem(what=f"host_directives[{number}]={line!r} cannot be used.", fix=why)
-    if launcher.host_directives and launcher.host != JOB:
+    if launcher.host_directives and launcher.host != HOST_JOB:
         yield Problem(what="host_directives have no effect with host='here'.", fix="Use host='job'.")
 
 
-def script(launcher: Slurm, job_dir: Path) -> str:
+def host_script(launcher: Slurm, job_dir: Path) -> str:
     """Return the script of the host's job.
 
     Args:
@@ -406,7 +402,7 @@ def script(launcher: Slurm, job_dir: Path) -> str:
         "--nodes=1",
         "--ntasks=1",
         "--cpus-per-task=1",
-        f"--mem={MEMORY_MIB}M",
+        f"--mem={HOST_MEMORY_MIB}M",
         "--no-requeue",  # a second host would start the training a second time
         *launcher.host_directives,
     ]
@@ -420,7 +416,7 @@ def script(launcher: Slurm, job_dir: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def submit(launcher: Slurm, job_dir: Path) -> Mapping[str, Json]:
+def submit_host(launcher: Slurm, job_dir: Path) -> Mapping[str, Json]:
     """Submit the host of a job; return its handle.
 
     Raises:
@@ -432,22 +428,22 @@ def submit(launcher: Slurm, job_dir: Path) -> Mapping[str, Json]:
         raise RlnbError("Unable to contact slurm controller: squeue does not answer.")
     if not number:
         options = ["--parsable", f"--output={log.replace('%', '%%')}", "--open-mode=append"]
-        process = slurm_answers.sbatch(options, script(launcher, job_dir))
+        process = slurm_answers.sbatch(options, host_script(launcher, job_dir))
         number = process.stdout.strip().split(";")[0]  # the name of the cluster may follow
         if process.returncode:
             error = process.stderr.strip()
             number = (slurm_answers.job_of(log) or "") if AWAY.search(error) else ""
             if not number:
                 raise RlnbError(f"Slurm has refused the job of the host: {error}")
-    return {KEY: number}
+    return {HOST_KEY: number}
 
 
-def number_of(handle: Mapping[str, Json]) -> str:
+def host_number(handle: Mapping[str, Json]) -> str:
     """Return the id of the host's job; an empty text if the host is a process."""
-    return str(handle.get(KEY, ""))
+    return str(handle.get(HOST_KEY, ""))
 
 
-def alive(number: str, *, beats: bool) -> bool | None:
+def host_alive(number: str, *, beats: bool) -> bool | None:
     """Return whether the host's job waits or runs; None if Slurm has never told.
 
     Args:
@@ -455,11 +451,11 @@ def alive(number: str, *, beats: bool) -> bool | None:
         beats: Whether the host has written its heartbeat a moment ago. If its job is ended, it may be about to submit
             the next one.
     """
-    state = _queue.state(number)
+    state = _host_states.state(number)
     return None if state is None else beats if state == "COMPLETING" else bool(state)
 
 
-def cancel(number: str) -> None:
+def cancel_host(number: str) -> None:
     """Take the host's job out of the queue if it waits. A host that runs finds the request to cancel itself.
 
     Args:
@@ -471,10 +467,10 @@ def cancel(number: str) -> None:
     if shutil.which("scancel") is None:
         raise RlnbError(f"There is no scancel here. Use it on a login node, for {number}.")
     queries.ask(["scancel", "--state=PENDING", "--", number], unless=slurm_answers.UNKNOWN)
-    _queue.states.pop(number, None)
+    _host_states.states.pop(number, None)
 
 
-def end_of(output: str) -> tuple[str, bool]:
+def host_end(output: str) -> tuple[str, bool]:
     """Return how Slurm ends the job of a host, in words, and whether a person has caused that.
 
     Args:
@@ -515,7 +511,7 @@ def own_job(launcher: object, environ: Mapping[str, str]) -> OwnJob | None:
         launcher: The launcher of the training.
         environ: The variables of this process.
     """
-    if getattr(launcher, "host", HERE) != JOB or not environ.get("SLURM_JOB_ID"):
+    if getattr(launcher, "host", HOST_HERE) != HOST_JOB or not environ.get("SLURM_JOB_ID"):
         return None
     end = environ.get("SLURM_JOB_END_TIME", "")  # older versions of Slurm do not set it
     end_s = float(end) - slurm_answers.ahead_s() if end.isdigit() else None
