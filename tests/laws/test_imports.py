@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 import rlnb
 import rlnb.backend
@@ -101,6 +100,7 @@ def place_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@functools.cache
 def imports_of(path: Path) -> list[Import]:
     return list(_walk(ast.parse(path.read_text(encoding="utf-8")), inside=False))
 
@@ -132,27 +132,31 @@ def within(module: str, places: tuple[str, ...]) -> bool:
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
-def test_a_module_imports_only_the_packages_that_its_folder_may(path: Path) -> None:
-    place = place_of(path)
-    outside = [found for found in imports_of(path) if found.package not in {"rlnb", *sys.stdlib_module_names}]
-    allowed = THIRD_PARTY.get(place)
-    broken = [
-        f"{path.relative_to(REPO)}:{found.line}: {place} imports {found.module}"
-        for found in outside
-        if (found.package in SIMULATOR and place not in SIMULATED)
-        or (allowed is not None and found.package not in allowed)
-    ]
+def test_a_module_imports_only_the_packages_that_its_folder_may() -> None:
+    broken = []
+    for path in MODULES:
+        place = place_of(path)
+        allowed = THIRD_PARTY.get(place)
+        broken += [
+            f"{path.relative_to(REPO)}:{found.line}: {place} imports {found.module}"
+            for found in imports_of(path)
+            if found.package not in {"rlnb", *sys.stdlib_module_names}
+            and (
+                (found.package in SIMULATOR and place not in SIMULATED)
+                or (allowed is not None and found.package not in allowed)
+            )
+        ]
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "node").glob("*.py")), ids=lambda path: path.name)
-def test_the_node_agent_imports_little_of_rlnb(path: Path) -> None:
-    own = [found for found in imports_of(path) if found.package == "rlnb"]
+def test_the_node_agent_imports_little_of_rlnb() -> None:
     assert not [
-        found.module
-        for found in own
-        if not within(found.module, AGENT_MAY) and not (found.inside_function and within(found.module, ALERTS_MAY))
+        f"{path.name}:{found.line}: {found.module}"
+        for path in sorted((PACKAGE / "node").glob("*.py"))
+        for found in imports_of(path)
+        if found.package == "rlnb"
+        and not within(found.module, AGENT_MAY)
+        and not (found.inside_function and within(found.module, ALERTS_MAY))
     ]
 
 
@@ -162,10 +166,13 @@ def test_the_node_agent_loads_no_plugins() -> None:
     assert not {"rlnb.hooks", "rlnb.contracts", "pluggy", "packaging", "numpy"} & {*loaded}, "they take 0.1 s to load"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
-def test_heavy_packages_are_imported_inside_functions(path: Path) -> None:
-    heavy = [f"line {i.line}: {i.module}" for i in imports_of(path) if i.package in HEAVY and not i.inside_function]
-    assert not heavy, f"{path.relative_to(REPO)} imports at module level: {heavy}"
+def test_heavy_packages_are_imported_inside_functions() -> None:
+    assert not [
+        f"{path.relative_to(REPO)}:{found.line}: {found.module}"
+        for path in MODULES
+        for found in imports_of(path)
+        if found.package in HEAVY and not found.inside_function
+    ]
 
 
 PUBLIC = {module.__name__: module.__all__ for module in (rlnb, rlnb.backend, rlnb.tracking)}
@@ -175,8 +182,12 @@ def plugin_modules() -> list[Path]:
     return sorted([*REPO.glob("plugins/*/src/**/*.py"), *REPO.glob("extensions/*/src/**/*.py")])
 
 
-@pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))
-def test_a_plugin_imports_only_public_names(path: Path) -> None:
+def test_a_plugin_imports_only_public_names() -> None:
+    private = {str(path.relative_to(REPO)): private_names_in(path) for path in plugin_modules()}
+    assert not {path: names for path, names in private.items() if names}, "these names of rlnb are private"
+
+
+def private_names_in(path: Path) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     private = []
     for node in ast.walk(tree):
@@ -189,7 +200,7 @@ def test_a_plugin_imports_only_public_names(path: Path) -> None:
             private += [f"line {node.lineno}: import {a.name}" for a in node.names if a.name.startswith("rlnb.")]
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb" and node.attr not in rlnb.__all__:
             private.append(f"line {node.lineno}: rlnb.{node.attr}")
-    assert not private, f"{path.relative_to(REPO)} uses private names of rlnb: {private}"
+    return private
 
 
 def import_s(module: str) -> tuple[float, list[str]]:
@@ -229,11 +240,11 @@ def test_only_one_folder_calls_the_hooks_of_plugins() -> None:
     assert modules == {Path("hooks/registry.py"), Path("testing/trackers.py")}, "use rlnb.hooks.registry"
 
 
-@pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))
-def test_a_plugin_calls_no_hook(path: Path) -> None:
+def test_a_plugin_calls_no_hook() -> None:
     names = "|".join(name for name in vars(hookspecs) if name.startswith("rlnb_"))
-    call = re.search(rf"\.hook\b|\.get_hookimpls\(|[.\"']({names})\b(?!\.)", path.read_text(encoding="utf-8"))
-    assert call is None, f"{path.relative_to(REPO)} has {call[0]!r}. Use the public look-ups of rlnb."
+    pattern = re.compile(rf"\.hook\b|\.get_hookimpls\(|[.\"']({names})\b(?!\.)")
+    calls = {path: pattern.search(path.read_text(encoding="utf-8")) for path in plugin_modules()}
+    assert not {str(path): call[0] for path, call in calls.items() if call}, "use the public look-ups of rlnb"
 
 
 def test_torch_is_declared_where_it_is_imported() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,10 @@ from rlnb.records.ranks import KEY, Ranks
 from rlnb.spec import Json, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
-from rlnb.worker.flight.guard import refuse_not_finite
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.jobs import no_simulator, ranks
 from rlnb.worker.jobs.checkpoints import remove_parts, retention, saves_recorded, vet_companions
 from rlnb.worker.jobs.context import HOOK, Context, OpenJob, open_job
-from rlnb.worker.jobs.envs import Envs
 
 
 def train(job_dir: Path) -> None:
@@ -38,10 +36,8 @@ def train(job_dir: Path) -> None:
     ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
     if ctx.origin.checkpoint is not None:
         vet_companions(ctx.origin.checkpoint, library)
-        for path in companions_of(ctx.origin.checkpoint, library):
-            refuse_not_finite(path)
     if (start := ctx.origin.checkpoint or ctx.origin.init_from) is not None:
-        refuse_not_finite(start)
+        _refuse_not_finite(start, companions_of(start, library) if ctx.origin.checkpoint is not None else ())
     if ctx.rank == 0:
         remove_parts(job.run.logs)
     digests: Ranks | None = None
@@ -55,10 +51,23 @@ def train(job_dir: Path) -> None:
         _finish(job, library, digests)
 
 
+def _refuse_not_finite(start: Path, companions: Iterable[Path]) -> None:
+    """Refuse to start from weights, or companions of a checkpoint, that are not finite.
+
+    Raises:
+        NotFiniteError: A file has such values.
+    """
+    from rlnb.worker.flight.guard import refuse_not_finite
+
+    for path in (*companions, start):
+        refuse_not_finite(path)
+
+
 def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.spaces import spaces_of_env
+    from rlnb.worker.jobs.envs import Envs  # not above, since trainings without a simulator need none of it
 
     ctx.versions = {**isaaclab.versions(), **no_simulator.versions_of(library)}
     ctx.plugins = versions_of(HOOK)
