@@ -20,8 +20,9 @@ import pytest
 import rlnb
 from rlnb.machine import cuda, gpus
 
-STARTERS = ("node", "launch", "training", "tests")
-"""Folders whose tests start runs on every Python. The tests of other folders need runs only to read or select them."""
+STARTERS = ("launch", "tests")
+"""Folders whose tests start runs on every Python: they start, resume, evaluate, cancel and kill. The tests of other
+folders need runs for what does not depend on the Python."""
 
 LEAVE_S = 30.0
 """Seconds within which the processes of a run must end after the test. They end shortly after writing the result."""

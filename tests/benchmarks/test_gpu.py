@@ -175,6 +175,7 @@ def prepare(pieces: Path, folder: Path, *others: Path) -> subprocess.CompletedPr
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_machine_is_prepared_with_one_command_and_without_a_network(pieces: Path, tmp_path: Path) -> None:
     sizes = [path.stat().st_size for path in pieces.glob("piece-*")]
     assert len(sizes) > 10
@@ -188,6 +189,7 @@ def test_a_machine_is_prepared_with_one_command_and_without_a_network(pieces: Pa
     assert (prepared / "rlnb" / "README.md").read_text() == "rlnb"
 
 
+@pytest.mark.slow
 def test_pieces_may_come_in_several_folders(pieces: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -22,7 +22,7 @@ TRIALS, AT_ONCE = 40, 4
 CANCEL_S = 5.0
 WALLTIME = "00:10:00"
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def array(name: str, n_trials: int, iterations: int, launcher: Any, parallel: int | None = None) -> rlnb.Sweep:
@@ -84,7 +84,6 @@ def most_at_once(sweep: rlnb.Sweep) -> int:
     return most
 
 
-@pytest.mark.slow
 def test_forty_trials_are_one_array_job_with_at_most_four_at_once(slurm: Any, clean: Path) -> None:
     sweep = array("forty", TRIALS, 3, rlnb.slurm(walltime=WALLTIME), AT_ONCE).wait(220)
     assert states(sweep) == ["completed"] * TRIALS
@@ -119,7 +118,6 @@ def test_an_element_that_dies_at_once_is_named_with_its_last_line(slurm: Any, cl
         assert len(run.jobs) == 1, "a job that dies at once is not tried again"
 
 
-@pytest.mark.slow
 def test_an_array_of_grid_engine_names_the_element_that_dies_and_runs_the_others(sge: Any, clean: Path) -> None:
     prologue = ['if [ "$SGE_TASK_ID" = 2 ]; then echo no such module >&2; exit 3; fi']
     sweep = array("grid", 3, 3, rlnb.sge(walltime=WALLTIME, prologue=prologue), 2)
@@ -134,7 +132,6 @@ def test_an_array_of_grid_engine_names_the_element_that_dies_and_runs_the_others
     wait_until(lambda: not hosted(sweep) and not sge.jobs(), 30)
 
 
-@pytest.mark.slow
 def test_elements_that_the_queue_took_away_go_on_in_one_further_array(slurm: Any, clean: Path) -> None:
     sweep = array("interrupted", 2, 60, rlnb.slurm(walltime=WALLTIME))
     running(sweep, 2, 2)
@@ -152,7 +149,6 @@ def test_elements_that_the_queue_took_away_go_on_in_one_further_array(slurm: Any
         assert [round(step) for step in run.metrics["reward"].iterations] == list(range(60)), "one curve of both jobs"
 
 
-@pytest.mark.slow
 def test_without_their_host_elements_go_on_and_a_waiting_one_can_be_cancelled(slurm: Any, clean: Path) -> None:
     sweep = array("alone", 3, 80, rlnb.slurm(walltime=WALLTIME), 1)
     running(sweep, 3, 1)

@@ -15,7 +15,10 @@ from runs_on_nodes import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("rlnb_dask") is None, reason="rlnb-dask is not installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("rlnb_dask") is None, reason="rlnb-dask is not installed here"),
+]
 PLAIN = "tcp://192.0.2.1:8786"
 
 
@@ -49,7 +52,6 @@ def test_keys_in_memory_are_not_recorded_and_only_their_owner_can_read_them(clus
     assert not keys.exists(), "the keys are deleted when the job ends"
 
 
-@pytest.mark.slow
 def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2))
     wait_until(lambda: run.state == "running", 60)

@@ -14,6 +14,7 @@ from rlnb.cli import demo
 from rlnb.worker.assets.packs import build
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.isaaclab,
     pytest.mark.timeout(900),
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),

@@ -30,7 +30,7 @@ REASON_S = 10.0
 """Seconds within which a run shows why it waits or stands still."""
 WALLTIME = "00:10:00"
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def two_nodes(**settings: Any) -> Any:
@@ -92,7 +92,6 @@ def test_dasks_dashboard_is_served_on_request(slurm: Any, clean: Path) -> None:
     wait_until(lambda: not processes(run), 30)
 
 
-@pytest.mark.slow
 def test_a_run_that_waits_in_the_queue_can_be_cancelled(slurm: Any, clean: Path) -> None:
     full = echo(rlnb.slurm(nodes=4, walltime=WALLTIME, directives=["--exclusive"]))
     running(full)
@@ -108,7 +107,6 @@ def scontrol(verb: str, run: rlnb.Run) -> None:
     subprocess.run(["scontrol", verb, *run.jobs[-1].submission.jobs], check=True)
 
 
-@pytest.mark.slow
 def test_a_suspended_training_says_so_until_it_goes_on(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()))
     assert run.reason == ""
@@ -154,7 +152,6 @@ def test_the_traceback_of_the_rank_that_failed_reaches_the_kernel(slurm: Any, cl
     assert len(run.jobs) == 1, "a training that fails by itself is not restarted"
 
 
-@pytest.mark.slow
 def test_a_hanging_rank_is_reported_with_its_stack(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(hang_after_s=20.0), agent={"hang_at": 3})
     with pytest.raises(rlnb.RunError, match=r"nothing was logged for 20 s: a rank hangs"):
@@ -167,7 +164,6 @@ def test_a_hanging_rank_is_reported_with_its_stack(slurm: Any, clean: Path) -> N
     assert len(run.jobs) == 1
 
 
-@pytest.mark.slow
 def test_a_killed_host_ends_its_agents_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()), iterations=25)
     psutil.Process(run.jobs[-1].handle["pid"]).kill()
@@ -188,7 +184,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.slow
 def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KERNEL, str(clean)], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
@@ -196,7 +191,6 @@ def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     assert run.wait(90).state == "completed"
 
 
-@pytest.mark.slow
 def test_the_host_can_be_a_small_job_of_the_queue(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
     line = f"{shlex.quote(sys.executable)} {arguments} --launcher-set walltime={WALLTIME}"
@@ -213,7 +207,6 @@ def scancel(run: rlnb.Run) -> None:
     subprocess.run(["scancel", *json.loads(run.jobs[-1].folder.submitted.read_text())["jobs"]], check=True)
 
 
-@pytest.mark.slow
 def test_a_preempted_training_continues_from_its_last_checkpoint(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150), iterations=25)
     more_important = ["sbatch", "-p", "first", "--nodes=4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2"]
@@ -225,7 +218,6 @@ def test_a_preempted_training_continues_from_its_last_checkpoint(slurm: Any, cle
     assert len(steps(run)) == len(set(steps(run))) == 150
 
 
-@pytest.mark.slow
 def test_a_training_continues_after_its_walltime(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(nodes=2, walltime="00:00:35", grace_s=10), 250)
     assert run.wait(150).state == "completed", "wait() must also wait between two jobs"
@@ -234,7 +226,6 @@ def test_a_training_continues_after_its_walltime(slurm: Any, clean: Path) -> Non
     assert len(steps(run)) == len(set(steps(run))) == 250
 
 
-@pytest.mark.slow
 def test_a_dead_node_is_named_and_the_training_continues_without_it(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150), iterations=25)
     victim = next(n for n in range(4) if any(p.pid == rank(run, 1).pid for p in slurm.processes(n)))
@@ -249,7 +240,6 @@ def test_a_dead_node_is_named_and_the_training_continues_without_it(slurm: Any, 
     assert len(steps(run)) == len(set(steps(run))) == 150
 
 
-@pytest.mark.slow
 def test_a_job_cancelled_by_scancel_is_not_restarted(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()))
     scancel(run)
@@ -259,7 +249,6 @@ def test_a_job_cancelled_by_scancel_is_not_restarted(slurm: Any, clean: Path) ->
     assert len(run.jobs) == 1
 
 
-@pytest.mark.slow
 def test_a_training_is_restarted_at_most_max_restarts_times(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(nodes=1, walltime="00:00:25", grace_s=10, max_restarts=1))
     wait_until(lambda: len(run.jobs) == 2 and run.state == "timeout", 120)
@@ -291,7 +280,6 @@ def test_a_missing_interpreter_on_the_nodes_is_reported(slurm: Any, clean: Path)
     assert len(run.jobs) <= 4
 
 
-@pytest.mark.slow
 def test_a_prologue_runs_on_each_node_and_a_line_that_fails_is_named(slurm: Any, clean: Path, tmp_path: Path) -> None:
     line = f'touch "{tmp_path}/$SLURMD_NODENAME"'
     assert echo(two_nodes(prologue=[line]), 5).wait(90).state == "completed"
@@ -309,7 +297,6 @@ def test_a_job_that_slurm_would_refuse_is_refused_before_anything_is_written(slu
     assert not list(clean.glob("runs/*"))
 
 
-@pytest.mark.slow
 def test_a_training_continues_while_the_controller_is_down(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150))
     slurm.stop_controller()
@@ -325,7 +312,6 @@ def test_a_training_continues_while_the_controller_is_down(slurm: Any, clean: Pa
     assert len(list(clean.glob("runs/*"))) == 1
 
 
-@pytest.mark.slow
 def test_a_full_shared_disk_ends_the_training_with_a_result(
     slurm: Any, small_disk: Callable[[int], Path], clean: Path
 ) -> None:

@@ -16,7 +16,7 @@ import rlnb
 
 WALLTIME = "00:10:00"
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def two_nodes(**settings: Any) -> Any:
@@ -63,7 +63,6 @@ def test_a_job_that_no_configured_nodes_fit_is_refused(slurm: Any) -> None:
     assert "0 of the 4 nodes of first" in refusal(nodes=1, memory_gib_per_node=900, partition="first")
 
 
-@pytest.mark.slow
 def test_the_job_of_a_host_that_died_while_it_waited_leaves_the_queue(drained: Any, slurm: Any, clean: Path) -> None:
     drained("node[0-3]")
     run = echo(two_nodes())
@@ -81,7 +80,6 @@ def test_the_job_of_a_host_that_died_while_it_waited_leaves_the_queue(drained: A
     assert run.state == "cancelled"
 
 
-@pytest.mark.slow
 def test_a_submission_waits_for_a_controller_that_is_away(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(), 10)
     slurm.stop_controller()  # the host needs a second until it submits the job
@@ -94,7 +92,6 @@ def test_a_submission_waits_for_a_controller_that_is_away(slurm: Any, clean: Pat
     assert len(run.jobs) == 1
 
 
-@pytest.mark.slow
 def test_a_host_is_a_job_of_its_own(slurm: Any, clean: Path) -> None:
     launcher = two_nodes(host="job", host_directives=["--mem=500M", "--time=00:20:00"])
     run = echo(launcher, 5)

@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 
+pytestmark = pytest.mark.slow
 WAIT_S = 60.0
 ARRIVES_S = 2.0
 """Seconds within which a scalar that was written there is here."""

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from rlnb_tasks import files
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("newton") is None, reason="newton is not installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("newton") is None, reason="newton is not installed here"),
+]
 
 GRAVITY = 9.81
 DT_S = 1 / 240
@@ -100,7 +103,6 @@ def test_a_pole_released_at_minus_0_6_rad_falls(assets: Path, path: str) -> None
     assert positions[:, 0].max() > 0.05  # and pushes the cart the other way; the tip is at y = -sin(angle)
 
 
-@pytest.mark.slow
 def test_a_pole_with_its_mass_on_the_hinge_fails_these_tests(assets: Path, tmp_path: Path) -> None:
     """A negative control: a body with neither colliders nor an explicit centre of mass would have its mass there."""
     from pxr import Gf, Usd, UsdPhysics
