@@ -1,11 +1,12 @@
-"""Hides GPUs from all tests except those that are marked ``gpu``.
+"""Hides GPUs from all tests except those that are marked ``gpu``, and refuses markers that ``make`` would not find.
 
-Elsewhere the device ``"auto"`` would be a GPU on one machine and the CPU on another.
+With a GPU, the device ``"auto"`` would be a GPU on one machine and the CPU on another.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -15,8 +16,19 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 sys.path.append(str(Path(__file__).parent / "tests" / "rig"))  # pytest's importlib mode would not find users.py
+NAMES = {"isaaclab": "isaaclab", "slow": "slow|in_browser"}
+"""Words by which the Makefile finds the files whose tests have a marker, as regular expressions."""
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORIGINAL = os.environ.get(VARIABLE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that ``make test-all`` would leave out."""
+    for marker, names in NAMES.items():
+        files = {item.path for item in items if item.get_closest_marker(marker)}
+        lost = [str(path) for path in files if not re.search(rf"\b({names})\b", path.read_text(encoding="utf-8"))]
+        if lost:
+            raise pytest.UsageError(f"make finds tests marked {marker} by this word, which is not in {', '.join(lost)}")
 
 
 @pytest.hookimpl(tryfirst=True)
