@@ -18,7 +18,7 @@ ISAACLAB = OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and no
 SLOW = OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu" $(call NAMING,slow|in_browser)
 # The files of tests that name a marker. Each process collects only these, which takes 5 s instead of 15 s. conftest.py
 # refuses a test whose marker its file does not name.
-NAMING = $(shell grep -rlwE '$(1)' --include='test_*.py' tests plugins)
+NAMING = $(sort $(shell grep -rlwE '$(1)' --include='test_*.py' tests plugins))
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages. The other
 # laws are about the text of the source, which has one version.
 KERNEL_TESTS := $(addprefix tests/laws/test_,pythons.py imports.py public_names.py hook_docs.py) \
