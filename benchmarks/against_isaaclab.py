@@ -148,7 +148,7 @@ def timed(tag: str) -> bool:
 
 def warm_up(case: Case) -> None:
     """Resolve the task card, so that no pair pays for it; this also starts the living simulator."""
-    rlnb.task_card(case.selected)
+    case.selected.card()
 
 
 def compare(case: Case, pairs: int, warm_runs: int) -> None:

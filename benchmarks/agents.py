@@ -56,7 +56,7 @@ def main() -> None:
     unstated, silent, accepted_amp = [], [], []
     names: list[tuple[str, str]] = []
     for task in tasks:
-        card = rlnb.task_card(task)
+        card = rlnb.task(task).card()
         names += [(task, name) for name in card.named_agents]
         for library in libraries:
             plan = make_plan(TrainRequest(task=task, library=library, device="cpu"))

@@ -32,7 +32,9 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.metrics.events import EventReader
+from rlnb.plugin import Manifest, Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import slurm as rig
@@ -161,12 +163,12 @@ def first_iteration(run: rlnb.Run) -> float:
     return run.metrics["fps"].points[0][1]
 
 
-class Shelf(rlnb.LocalLauncher):
+class Shelf(LocalLauncher):
     """Starts nothing, so that ``rlnb.train`` only writes the run's folder."""
 
     nodes = 2
 
-    def check(self, manifest: rlnb.Manifest) -> list[rlnb.Problem]:
+    def check(self, manifest: Manifest) -> list[Problem]:
         return []
 
     def submit(self, command: object, job_dir: Path) -> dict[str, Any]:
@@ -175,7 +177,7 @@ class Shelf(rlnb.LocalLauncher):
 
 def overhead() -> None:
     folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    rlnb.task_card(TASK)
+    rlnb.task(TASK).card()
     rlnb.simulator().close()
     pairs = []
     for number in range(ROUNDS):

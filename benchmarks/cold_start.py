@@ -55,7 +55,7 @@ sys.meta_path.insert(0, Planted())
 
 
 EXTRA = """
-from rlnb import AssetPack, hookimpl
+from rlnb.plugin import AssetPack, hookimpl
 @hookimpl
 def rlnb_asset_packs():
     return [AssetPack(name="extra", version="VERSION", build="rlnb_extra:build", files={"Extra/table.usd": "MIT"})]
@@ -159,7 +159,7 @@ def hang() -> None:
     import rlnb
 
     rlnb.options.warm = False
-    rlnb.task_card("Isaac-Cartpole-Direct")
+    rlnb.task("Isaac-Cartpole-Direct").card()
     path = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = str(folder)
     hung = rlnb.train("Isaac-Cartpole-Direct", num_envs=16, max_iterations=2, device="cpu")

@@ -18,6 +18,7 @@ from results import record
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.studies import verify_sync
 from rlnb.testing import run_export
 
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
@@ -80,7 +81,7 @@ def exports(library: str) -> None:
 
 def ranks(library: str) -> None:
     """Verify that two ranks stay synchronised."""
-    proof = rlnb.verify_sync(TASK, library=library, num_envs=NUM_ENVS, device="cpu")
+    proof = verify_sync(TASK, library=library, num_envs=NUM_ENVS, device="cpu")
     equal, apart = len(set(proof.parameters)) == 1, len(set(proof.observations)) == 2
     record(
         f"{library}: 2 ranks on a CPU",

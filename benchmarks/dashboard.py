@@ -56,7 +56,7 @@ def hear(self, message):
     heard(self, message)
 live.Dashboard._hear = hear
 runs = [rlnb.train("Echo", library="echo", agent={{"iteration_s": 0.1}}, max_iterations={SECONDS * 10 + 300}, seed=seed,
-                   launcher=rlnb.LocalLauncher(max_running=3)) for seed in range(3)]
+                   launcher=rlnb.launchers.LocalLauncher(max_running=3)) for seed in range(3)]
 rlnb.watch(runs)
 """
 FOUND = """

@@ -21,6 +21,7 @@ import numpy as np
 from results import record
 
 import rlnb
+from rlnb.results import Evaluation
 from rlnb.testing import run_export
 
 ROWS, ENVS, EPISODES, SEED = 400, 4, 4, 1
@@ -98,7 +99,7 @@ def problems(case: Case) -> Iterator[str]:
         yield from _differences(name, kind, path, _of(taken, agent), _of(sampled, agent), case)
 
 
-def _rollout(evaluation: rlnb.Evaluation) -> Mapping[str, np.ndarray]:
+def _rollout(evaluation: Evaluation) -> Mapping[str, np.ndarray]:
     assert evaluation.rollout is not None
     with np.load(evaluation.rollout) as columns:
         return dict(columns)

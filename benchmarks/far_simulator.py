@@ -24,6 +24,7 @@ import numpy as np
 from edit_loop import NUM_ENVS, SIZE, STATE
 
 import rlnb
+from rlnb.results import Preview
 from rlnb.tasks import source
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
@@ -43,7 +44,7 @@ def edited(number: int, launcher: Any) -> float:
     return time.perf_counter() - begun
 
 
-def frames_differ(near: rlnb.Preview, far: rlnb.Preview) -> list[str]:
+def frames_differ(near: Preview, far: Preview) -> list[str]:
     """Return the outputs of two previews that are not equal."""
     return [
         f"{camera}/{kind}"

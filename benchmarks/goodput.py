@@ -1,4 +1,4 @@
-"""Times rlnb.goodput of 1,000 runs, each interrupted once and resumed, and its table.
+"""Times the goodput of 1,000 runs, each interrupted once and resumed, and its table.
 
 python benchmarks/goodput.py [--runs 1000]
 """
@@ -32,7 +32,7 @@ def timed(work):
     result = work()
     return time.perf_counter() - begun, result
 
-account, goodput = timed(lambda: rlnb.goodput(runs))
+account, goodput = timed(lambda: rlnb.Runs(runs).goodput())
 table, frame = timed(goodput.table)
 print(json.dumps([account, table, len(frame), len(goodput.interruptions)]))
 """

@@ -94,7 +94,7 @@ def look(run_id: str) -> tuple[str, str, str]:
     pages = [
         page(lambda: run._repr_html_()),
         page(lambda: rlnb.Runs([run])._repr_html_()),
-        page(lambda: rlnb.goodput([run])._repr_html_()),
+        page(lambda: run.goodput()._repr_html_()),
         page(lambda: [one._repr_html_() for one in (*run.evaluations, run.notes) if hasattr(one, "_repr_html_")]),
     ]
     shell = [in_shell(*argv) for argv in (["show", run_id], ["logs", run_id], ["runs"])]

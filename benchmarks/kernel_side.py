@@ -54,7 +54,7 @@ def importing() -> None:
 def training() -> None:
     """Measure ``rlnb.train`` with a task card, and the task card itself, in a fresh process and a living simulator."""
     begun = time.monotonic()
-    rlnb.task_card(TASK)
+    rlnb.task(TASK).card()
     cold = time.monotonic() - begun
     record("task card, cold", f"{cold:.1f} s", "<= 15 s", cold <= 15)
     took = []
@@ -62,13 +62,13 @@ def training() -> None:
         path.unlink()
     for _ in range(REPEATS):
         begun = time.monotonic()
-        rlnb.task_card(TASK)
+        rlnb.task(TASK).card()
         took.append(time.monotonic() - begun)
         for path in (Path(rlnb.options.root) / "cards").iterdir():
             path.unlink()
     warm_s = statistics.median(took[1:])
     record("task card, from a living simulator", f"median of {len(took) - 1}: {warm_s:.2f} s", "<= 1 s", warm_s <= 1)
-    rlnb.task_card(TASK)
+    rlnb.task(TASK).card()
     took = []
     for _ in range(REPEATS):
         begun = time.monotonic()

@@ -21,6 +21,8 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
+from rlnb.launchers import LocalLauncher
+from rlnb.studies import compare_libraries
 
 TASK, NUM_ENVS, SEEDS, EPISODES = "Isaac-Cartpole-Direct", 256, 3, 1024
 FRAMES = 150 * 32 * NUM_ENVS
@@ -80,15 +82,15 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # OpenMP threads of several processes would busy-wait on the same cores
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     for library in arguments.libraries:
-        found = rlnb.compare_libraries(
+        found = compare_libraries(
             TASK,
             [library],
             seeds=SEEDS,
-            frames=FRAMES,
+            max_frames=FRAMES,
             num_envs=NUM_ENVS,
             episodes=NUM_ENVS,
             device="cpu",
-            launcher=rlnb.LocalLauncher(max_running=AT_ONCE),
+            launcher=LocalLauncher(max_running=AT_ONCE),
         )
         rates = [success(run) for run in found.runs[library]]
         best = [success(run, run.checkpoints.best()) for run in found.runs[library]]

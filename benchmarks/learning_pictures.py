@@ -21,6 +21,7 @@ from results import record
 from scipy.stats import bootstrap
 
 import rlnb
+from rlnb.results import EnvStep
 from rlnb.simulation import simulator
 
 TASK, NUM_ENVS, EPISODES = "Isaac-Cartpole-Camera-Direct", 32, 100
@@ -35,7 +36,7 @@ def random_returns(task: rlnb.Task) -> np.ndarray:
     sums, found = np.zeros(EPISODES // 4), [[] for _ in range(EPISODES // 4)]  # type: ignore[var-annotated]
     while min(map(len, found)) < 4:
         step = debugger.step()
-        assert isinstance(step, rlnb.EnvStep)
+        assert isinstance(step, EnvStep)
         sums += step["rewards"]
         for env in np.flatnonzero(step["terminated"] | step["truncated"]):
             found[env].append(float(sums[env]))

@@ -33,6 +33,7 @@ from distributed.comm.tcp import TCP
 from results import record
 
 import rlnb
+from rlnb.plugin import Command, Manifest, hookimpl
 
 NODES = (8, 32, 128, 512)
 RANK = """
@@ -70,8 +71,8 @@ PATIENT = {
 class Waiting:
     """A plugin that replaces the ranks with a process that waits."""
 
-    @rlnb.hookimpl(tryfirst=True)
-    def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
+    @hookimpl(tryfirst=True)
+    def rlnb_wrap_command(self, command: Command, manifest: Manifest) -> Command:
         """Return the command of the waiting process."""
         job = rlnb.options.folders.runs / manifest.run_id / "jobs" / "0-train"
         script = RANK.format(job=job, nodes=command.nodes)

@@ -69,7 +69,7 @@ def task_ids(name: str) -> list[str]:
 def tried(id: str, imports: str) -> Iterator[tuple[str, str]]:
     """Yield each library of a task, and at the first fault what went wrong; an empty string if nothing did."""
     task = rlnb.task(id, imports=imports)
-    card = rlnb.task_card(task)
+    card = task.card()
     own = [name for name, agent in card.agents.items() if not agent.generic]
     for name in ["", *(name for name in own if card.agents[name].trained_by(plugins.library(name)) == name)]:
         library = {"library": name} if name else {}

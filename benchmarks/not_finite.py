@@ -23,6 +23,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
+from rlnb.studies import compare_libraries
 
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 NUM_ENVS, ENV = 4, 2
@@ -194,9 +195,11 @@ def of_training(task: Any, library: str, fault: Path) -> Iterator[Cell]:
     fault.write_text("reward")
     run = rlnb.train(task, library=library, num_envs=NUM_ENVS, max_iterations=8, device="cpu")
     error = error_of(lambda: run.wait(600))
-    yield Cell(library=library, kind="reward", verb="train", error=error, place=f"next: rlnb.replay({run.id!r})")
+    yield Cell(
+        library=library, kind="reward", verb="train", error=error, place=f"next: rlnb.get_run({run.id!r}).replay()"
+    )
     if run.flight is not None:
-        replay = rlnb.replay(run)
+        replay = run.replay()
         replay.to()
         outcome = replay.step()
         is_named = "reward" in run.flight.what and not replay.differences
@@ -210,8 +213,8 @@ def of_comparison(task: Any, library: str, fault: Path) -> Iterator[Cell]:
     """Yield the cells of comparisons of libraries, whose evaluations meet a value that no training has met."""
     for kind in ("observation", "reward", "state"):
         fault.write_text(f"play {kind}")
-        comparison = rlnb.compare_libraries(
-            task, [library], seeds=1, frames=128, num_envs=NUM_ENVS, episodes=NUM_ENVS, device="cpu"
+        comparison = compare_libraries(
+            task, [library], seeds=1, max_frames=128, num_envs=NUM_ENVS, episodes=NUM_ENVS, device="cpu"
         )
         row = comparison.table().iloc[0]
         is_empty = math.isnan(row["success"]) and math.isnan(row["return"])

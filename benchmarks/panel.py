@@ -29,6 +29,8 @@ import psutil
 from results import record
 
 import rlnb
+from rlnb.launchers import LocalLauncher
+from rlnb.plugin import Manifest, Result
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
 from lab import Lab, lab, write_notebook
@@ -65,8 +67,11 @@ def ended(root: Path, count: int) -> None:
         (folder / "logs").mkdir()
         created = f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}+00:00"
         task = rlnb.Task(id=f"Task-{number % 7}")
-        write(folder / "manifest.json", rlnb.Manifest(run_id=folder.name, created=created, task=task, library="echo"))
-        write(folder / "jobs" / "0-train" / "result.json", rlnb.Result(outcome="completed"))
+        write(
+            folder / "manifest.json",
+            Manifest(run_id=folder.name, created=created, task=task, library="echo"),
+        )
+        write(folder / "jobs" / "0-train" / "result.json", Result(outcome="completed"))
 
 
 def live(count: int, iteration_s: float) -> list[rlnb.Run]:
@@ -78,7 +83,7 @@ def live(count: int, iteration_s: float) -> list[rlnb.Run]:
             max_iterations=1_000_000,
             seed=seed,
             agent={"iteration_s": iteration_s},
-            launcher=rlnb.LocalLauncher(max_running=count),
+            launcher=LocalLauncher(max_running=count),
         )
         for seed in range(count)
     ]

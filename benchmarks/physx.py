@@ -32,6 +32,7 @@ from steps_per_s import ratios
 from turns import horizon_of
 
 import rlnb
+from rlnb.studies import compare_libraries
 
 PHYSICS, NEWTON = "ovphysx", "newton_mjwarp"
 TASK = "Isaac-Cartpole-Direct"
@@ -86,8 +87,8 @@ def learning(libraries: Sequence[str], seeds: int, frames: int, episodes: int) -
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     task = rlnb.task(TASK, physics=PHYSICS)
     for library in libraries:
-        comparison = rlnb.compare_libraries(
-            task, [library], seeds=seeds, frames=frames, num_envs=LEARNING_ENVS, episodes=episodes, device="cpu"
+        comparison = compare_libraries(
+            task, [library], seeds=seeds, max_frames=frames, num_envs=LEARNING_ENVS, episodes=episodes, device="cpu"
         )
         last = [evaluation.success_rate or 0.0 for evaluation in comparison.evaluations[library]]
         runs = comparison.runs[library]

@@ -87,7 +87,7 @@ def main() -> None:
     ranks = rlnb.train(
         "Echo", library="echo", max_iterations=2000, nproc_per_node=2, agent={"iteration_s": 0.1}, warm=False
     )
-    pages = [rlnb.tensorboard(run), sweep.dashboard(), rlnb.view("Isaac-Cartpole-Direct", num_envs=2, device="cpu")]
+    pages = [run.tensorboard(), sweep.dashboard(), rlnb.view("Isaac-Cartpole-Direct", num_envs=2, device="cpu")]
     deadline = time.monotonic() + START_S
     while ranks.state != "running" and time.monotonic() < deadline:
         time.sleep(0.2)

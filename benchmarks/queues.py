@@ -29,6 +29,7 @@ import psutil
 from results import record
 
 import rlnb
+from rlnb.results import Sweep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import sge as grid_engine_rig
@@ -83,7 +84,7 @@ def ends_at_once(title: str, factory: Any, last_line: str) -> None:
 # -- an array
 
 
-def sweep_of(name: str, iterations: int) -> rlnb.Sweep:
+def sweep_of(name: str, iterations: int) -> Sweep:
     import optuna
 
     return rlnb.sweep(
@@ -101,7 +102,7 @@ def sweep_of(name: str, iterations: int) -> rlnb.Sweep:
     )
 
 
-def most_at_once(sweep: rlnb.Sweep) -> int:
+def most_at_once(sweep: Sweep) -> int:
     """Return the largest number of trainings that ran at once, by their own records."""
     events = []
     for run in sweep.runs:

@@ -76,7 +76,7 @@ def replayed(kind: str, seed: int, num_envs: int) -> tuple[bool, float, int]:
     with contextlib.suppress(rlnb.RunError):
         run.wait(600)
     begin_s = time.monotonic()
-    replay = rlnb.replay(run)
+    replay = run.replay()
     ready_s = time.monotonic() - begin_s
     replay.step(steps=len(replay.steps))
     print(

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import bootstrap
 
-from rlnb import gpu_facts
+from rlnb.plugin import gpu_facts
 
 _PACKAGES = (
     "rlnb",

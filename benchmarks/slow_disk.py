@@ -32,7 +32,7 @@ READ_ALL_S = 900.0
 LOOK = """
 import json, sys, time
 import rlnb
-catalog = rlnb.Catalog([sys.argv[1]])
+catalog = rlnb.launchers.Catalog([sys.argv[1]])
 
 def timed(limit_s):
     begun = time.perf_counter()

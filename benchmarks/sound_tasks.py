@@ -16,6 +16,7 @@ from pathlib import Path
 from results import record
 
 import rlnb
+from rlnb.plugin import Problem
 from rlnb.protocol import requests
 from rlnb.simulation import simulator
 
@@ -26,7 +27,7 @@ def main() -> None:
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.warm = True
     names = sys.argv[1:] or simulator.request(requests.Tasks()).ids
-    checked: dict[str, list[rlnb.Problem]] = {}
+    checked: dict[str, list[Problem]] = {}
     for name in names:
         if len(checked) == MOST:
             break

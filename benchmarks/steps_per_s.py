@@ -54,7 +54,7 @@ def ratios(
     """Measure one case; return rlnb's and stock's iterations per second of each pair."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
-    rlnb.task_card(case.selected)
+    case.selected.card()
     from rlnb.simulation import simulator
 
     simulator.shut_down()

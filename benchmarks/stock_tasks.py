@@ -66,7 +66,7 @@ def libraries_of(card: rlnb.TaskCard) -> Iterator[str]:
 def compared(id: str) -> Iterator[tuple[str, str, str]]:
     """Yield what was started, what the check says of it, and what has happened; both empty if it works."""
     task = rlnb.task(id, num_envs=NUM_ENVS)
-    card = rlnb.task_card(task)
+    card = task.card()
     if lacks_files(card):
         return
     said = [problem.what for problem in (*check_overrides(task, card), *runtime_problems(task, card))]

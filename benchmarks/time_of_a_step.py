@@ -31,7 +31,7 @@ PASSES = {
 def main() -> None:
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
-    card = rlnb.task_card(rlnb.task(TASK))
+    card = rlnb.task(TASK).card()
     for library, (passes,) in PASSES.items():
         run = rlnb.train(
             TASK, library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False

@@ -158,7 +158,7 @@ def stock_side(
 def horizon_of(case: Case, library: str) -> int:
     """Return the env steps per iteration."""
     key = HORIZONS[library]
-    horizon: int = case.agent.get(key) or rlnb.task_card(case.selected).agents[library].fields[key].value
+    horizon: int = case.agent.get(key) or case.selected.card().agents[library].fields[key].value
     return horizon
 
 

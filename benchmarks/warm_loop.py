@@ -18,6 +18,7 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
+from rlnb.plugin import ENDED
 from rlnb.tasks import source
 
 TASK, NUM_ENVS, ITERATIONS, PAUSE_S = "Isaac-Cartpole-Direct", 64, 5, 5.0
@@ -39,7 +40,7 @@ def trained(task: str, iterations: int = ITERATIONS, device: str = "cpu") -> tup
     """Train; return the seconds to the first iteration and to the end, and the run."""
     begin_s = time.monotonic()
     run = rlnb.train(task, num_envs=NUM_ENVS, max_iterations=iterations, device=device, warm=True)
-    while run.metrics.iteration < 0 and run.state not in rlnb.ENDED:
+    while run.metrics.iteration < 0 and run.state not in ENDED:
         time.sleep(0.05)
     first_s = time.monotonic() - begin_s
     run.wait()

@@ -161,7 +161,7 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
-    rlnb.task_card(CASE.task)
+    CASE.selected.card()
     rlnb.simulator().close()
     for num_envs in arguments.envs:
         measure_parts(num_envs)

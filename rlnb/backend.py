@@ -6,6 +6,6 @@ They import torch, so each is loaded when it is first used. ``backend.pyi`` list
 
 from __future__ import annotations
 
-import lazy_loader
+from rlnb import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub("rlnb", __file__)
+__getattr__, __dir__, __all__ = lazy_names(__file__)

@@ -84,7 +84,8 @@ class Task:
     """Arguments of Isaac Lab's launcher by name, e.g. ``{"kit_args": "--enable my.extension"}``."""
     success: str | None = None
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
-    whether an ending episode succeeded. None takes the task's own, see :attr:`rlnb.Evaluation.success_source`."""
+    whether an ending episode succeeded. None takes the task's own, see
+    :attr:`rlnb.results.Evaluation.success_source`."""
 
     def __eq__(self, other: object) -> bool:
         """Return whether another task has equal values, also if only one of them has verbs (:class:`rlnb.Task`)."""
@@ -336,7 +337,7 @@ class EvaluationResult:
     """Name of what counts as a success."""
     values: Mapping[str, Sequence[bool | float]] = field(default_factory=dict)
     """Measurements by name, with one number for each sample, such as each prompt of a test set, or a single number.
-    The names are those of :data:`METRICS` and of :attr:`rlnb.Library.metric_names`."""
+    The names are those of :data:`METRICS` and of :attr:`rlnb.plugin.Library.metric_names`."""
 
 
 SYSTEM = "system"

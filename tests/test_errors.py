@@ -24,7 +24,7 @@ def test_an_unknown_name_is_a_lookup_error_and_an_rlnb_error() -> None:
 
 
 def test_a_check_error_shows_all_problems_with_their_fixes() -> None:
-    problems = [rlnb.Problem(what="no disk.", fix="make room"), rlnb.Problem(what="no GPU.")]
+    problems = [rlnb.plugin.Problem(what="no disk.", fix="make room"), rlnb.plugin.Problem(what="no GPU.")]
     error = rlnb.CheckError("Echo with echo", problems)
     assert error.problems == tuple(problems)
     assert str(error) == (

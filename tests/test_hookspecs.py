@@ -21,6 +21,8 @@ from rlnb.cameras.grid import colorize
 from rlnb.curves import panels
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.launchers import LauncherType
+from rlnb.plugin import AssetPack, Command, Library, Manifest, Panel, Problem, hookimpl
 
 ITERATIONS = 5
 WAIT_S = 60.0
@@ -33,17 +35,17 @@ import json
 import rlnb
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_configure_env(env_cfg, manifest):
     env_cfg.episode_length_s = {episode_length_s}
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_run_started(run_dir, manifest):
     _note(run_dir, "started", manifest.run_id, None)
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_run_finished(run_dir, manifest, result):
     _note(run_dir, "finished", manifest.run_id, result.outcome)
 
@@ -79,7 +81,7 @@ def registered() -> Iterator[Any]:
 
     def register(**hooks: Any) -> None:
         names.append(f"{MINE}{len(names)}")
-        plugin = type("Plugin", (), {name: staticmethod(rlnb.hookimpl(hook)) for name, hook in hooks.items()})
+        plugin = type("Plugin", (), {name: staticmethod(hookimpl(hook)) for name, hook in hooks.items()})
         rlnb.register(plugin, names[-1])
 
     yield register
@@ -102,7 +104,7 @@ def note(run: rlnb.Run, what: str) -> dict[str, Any]:
 
 def test_rlnb_libraries_adds_a_library(registered: Any) -> None:
     assert "echo" in plugins.libraries()
-    registered(rlnb_libraries=lambda: [rlnb.Library(name=MINE, backend="nowhere:Nothing")])
+    registered(rlnb_libraries=lambda: [Library(name=MINE, backend="nowhere:Nothing")])
     assert plugins.library(MINE).backend == "nowhere:Nothing"
     assert list(plugins.libraries()) == sorted(plugins.libraries())
 
@@ -111,10 +113,10 @@ def test_rlnb_launchers_adds_a_launcher_as_an_attribute_of_rlnb(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Any
 ) -> None:
     (tmp_path / "pigeon_post.py").write_text(
-        "import rlnb\n\n\nclass Pigeon(rlnb.LocalLauncher):\n    name = 'pigeon'\n"
+        "import rlnb\n\n\nclass Pigeon(rlnb.launchers.LocalLauncher):\n    name = 'pigeon'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    registered(rlnb_launchers=lambda: [rlnb.LauncherType(name="pigeon", factory="pigeon_post:Pigeon")])
+    registered(rlnb_launchers=lambda: [LauncherType(name="pigeon", factory="pigeon_post:Pigeon")])
     run = echo(launcher=rlnb.pigeon(max_running=1))
     assert run.wait(WAIT_S).state == "completed"
     assert run.manifest.launcher == "pigeon"
@@ -136,7 +138,7 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
     lines = ["def build(folder):", "(folder / 'box.usda').write_text('#usda 1.0')", "return {'box.usda': 'box_pack'}"]
     (tmp_path / "box_pack.py").write_text("\n    ".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
-    box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
+    box = AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
     registered(rlnb_asset_packs=lambda: [box])
     monkeypatch.setattr(packs, "_packs", lambda *, on_request: [box])  # building the real packs needs the simulator
     folder = packs.build(tmp_path / "assets").folder
@@ -146,13 +148,13 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
 def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registered: Any) -> None:
     seeds = []
 
-    def no_sunday(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
+    def no_sunday(manifest: Manifest) -> list[Problem]:
         seeds.append(manifest.seed)
-        return [rlnb.Problem(what="today is Sunday.", fix="Come back tomorrow.")]
+        return [Problem(what="today is Sunday.", fix="Come back tomorrow.")]
 
     registered(rlnb_check=no_sunday)
     registered(rlnb_check=lambda manifest: [])
-    registered(rlnb_check=lambda: [rlnb.Problem(what="and it rains.")])
+    registered(rlnb_check=lambda: [Problem(what="and it rains.")])
     with pytest.raises(rlnb.CheckError) as caught:
         echo(seed=7)
     assert seeds == [7]
@@ -162,7 +164,7 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
 
 
 def test_rlnb_wrap_command_changes_the_command(root: Path, registered: Any) -> None:
-    def in_shell(command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
+    def in_shell(command: Command, manifest: Manifest) -> Command:
         argv = ("sh", "-c", f'echo wrapped {manifest.seed}; exec "$@"', "sh", *command.argv)
         return dataclasses.replace(command, argv=argv)
 
@@ -208,7 +210,7 @@ def test_rlnb_run_started_is_called_after_started_json_is_written(root: Path, in
 
 def test_rlnb_run_started_that_raises_is_named_in_the_log_and_the_training_goes_on(root: Path, install: Path) -> None:
     (install / "rlnb_noted.py").write_text(
-        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_started(run_dir):\n    raise SystemExit(3)\n"
+        "import rlnb\n\n\n@rlnb.plugin.hookimpl\ndef rlnb_run_started(run_dir):\n    raise SystemExit(3)\n"
     )
     run = echo().wait(WAIT_S)
     assert run.state == "completed"
@@ -230,7 +232,7 @@ def test_rlnb_run_finished_is_called_for_a_failed_run_too(root: Path, install: P
 
 def test_rlnb_run_finished_that_raises_is_called_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
     (install / "rlnb_noted.py").write_text(
-        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
+        "import rlnb\n\n\n@rlnb.plugin.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
         "    with open(run_dir / 'told', 'a') as file:\n        file.write(result.outcome + '\\n')\n"
         "    raise RuntimeError('the tracker is down')\n"
     )
@@ -265,12 +267,12 @@ def test_rlnb_panels_adds_figures_to_a_run(root: Path, registered: Any) -> None:
     run = echo().wait(WAIT_S)
     odd = "<script>odd</script>"
 
-    def figures(run: rlnb.Run) -> list[rlnb.Panel]:
+    def figures(run: rlnb.Run) -> list[Panel]:
         rewards = run.metrics["reward"].values
         return [
-            rlnb.Panel(title=odd, figure=lambda: go.Figure(go.Scatter(y=rewards, mode="lines"))),
-            rlnb.Panel(title="as a map", figure=lambda: go.Figure(go.Heatmap(z=[rewards]))),
-            rlnb.Panel(title="broken", figure=lambda: 1 / 0),
+            Panel(title=odd, figure=lambda: go.Figure(go.Scatter(y=rewards, mode="lines"))),
+            Panel(title="as a map", figure=lambda: go.Figure(go.Heatmap(z=[rewards]))),
+            Panel(title="broken", figure=lambda: 1 / 0),
         ]
 
     registered(rlnb_panels=figures)

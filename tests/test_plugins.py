@@ -13,6 +13,8 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.launchers import DetachedLauncher, LauncherType, Resources
+from rlnb.plugin import Library, Manifest, Problem, Role, hookimpl
 from rlnb.spec import METRICS
 
 
@@ -49,7 +51,7 @@ def test_a_backend_that_cannot_be_loaded_is_named_with_its_library_and_its_plugi
     echo = plugins.library("echo")
     assert type(plugins.new_backend(echo)).__name__ == "Echo"
     lost = dataclasses.replace(echo, name="lost", backend="rlnb_echo.backend:Lost")
-    rlnb.register(type("P", (), {"rlnb_libraries": staticmethod(rlnb.hookimpl(lambda: [lost]))}), "finder")
+    rlnb.register(type("P", (), {"rlnb_libraries": staticmethod(hookimpl(lambda: [lost]))}), "finder")
     try:
         with pytest.raises(rlnb.RlnbError) as caught:
             plugins.new_backend(lost)
@@ -81,7 +83,7 @@ def test_a_module_of_a_plugin_that_cannot_be_imported_is_named_with_its_plugin(
 ) -> None:
     (tmp_path / "broken_half.py").write_text(f"{code}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    library = rlnb.Library(name="broken", backend="broken_half:A", distributed=True, roles="broken_half:roles")
+    library = Library(name="broken", backend="broken_half:A", distributed=True, roles="broken_half:roles")
     for call in (lambda: plugins.new_backend(library), lambda: plugins.roles_of(library, 2, {})):
         with pytest.raises(rlnb.RlnbError) as caught:
             call()
@@ -119,9 +121,9 @@ class Strict:
 def strict() -> Iterator[None]:
     class Bringing:
         @staticmethod
-        @rlnb.hookimpl
-        def rlnb_launchers() -> list[rlnb.LauncherType]:
-            return [rlnb.LauncherType(name="strict", factory=f"{__name__}:Strict")]
+        @hookimpl
+        def rlnb_launchers() -> list[LauncherType]:
+            return [LauncherType(name="strict", factory=f"{__name__}:Strict")]
 
     rlnb.register(Bringing, "strict")
     yield
@@ -131,11 +133,11 @@ def strict() -> Iterator[None]:
 def test_a_library_may_have_metric_names_of_its_own() -> None:
     class Bringing:
         @staticmethod
-        @rlnb.hookimpl
-        def rlnb_libraries() -> list[rlnb.Library]:
+        @hookimpl
+        def rlnb_libraries() -> list[Library]:
             same, other = {"kl": "divergence, in nats"}, {"kl": "divergence, in bits", "tokens": "tokens"}
             meanings = {"one": same, "two": same, "three": {}, "four": other}
-            return [rlnb.Library(name=name, backend="a:B", metric_names=meanings[name]) for name in meanings]
+            return [Library(name=name, backend="a:B", metric_names=meanings[name]) for name in meanings]
 
     assert plugins.metrics() == METRICS
     rlnb.register(Bringing, "bringing")
@@ -149,7 +151,7 @@ def test_a_library_may_have_metric_names_of_its_own() -> None:
 def test_a_launcher_is_made_from_settings_and_from_a_manifest() -> None:
     launcher = plugins.make_launcher("local", {"max_running": 3})
     assert launcher.settings == {"max_running": 3, "walltime_s": None}
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r",
         created="2026-01-01T00:00:00+00:00",
         task=rlnb.Task(id="T"),
@@ -206,8 +208,8 @@ def test_a_generic_config_is_a_function_or_a_file(package: str) -> None:
         default("nowhere:ppo.yaml")
 
 
-LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor", cpu=True)
-WITH_ROLES = rlnb.Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")
+LEARNER, ACTOR = Role(name="learner", env=False), Role(name="actor", cpu=True)
+WITH_ROLES = Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")
 
 
 @pytest.fixture
@@ -216,8 +218,8 @@ def roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]
 
     class Bringing:
         @staticmethod
-        @rlnb.hookimpl
-        def rlnb_libraries() -> list[rlnb.Library]:
+        @hookimpl
+        def rlnb_libraries() -> list[Library]:
             return [WITH_ROLES]
 
     module = types.ModuleType("their_roles")
@@ -236,17 +238,17 @@ def test_each_rank_gets_a_role_by_the_number_of_ranks_and_the_agent_values(roles
 
 def test_the_ranks_on_a_gpu_are_those_whose_role_allows_it(roles: Callable[[object], None]) -> None:
     roles(lambda world_size, agent: [LEARNER, *[ACTOR] * (world_size - 1)])
-    resources = rlnb.Resources(nodes=2, nproc_per_node=3)
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="mine", resources=resources)
+    resources = Resources(nodes=2, nproc_per_node=3)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="mine", resources=resources)
     assert plugins.gpu_ranks(manifest) == 1, "the first node has a learner, and the second has none"
     assert plugins.gpu_ranks(dataclasses.replace(manifest, library="echo")) == 3
     assert plugins.gpu_ranks(dataclasses.replace(manifest, library="gone")) == 3
-    assert rlnb.HostedLauncher.gpu_ranks(manifest) == 1
+    assert DetachedLauncher.gpu_ranks(manifest) == 1
     roles(lambda world_size, agent: [LEARNER])
-    assert rlnb.HostedLauncher.gpu_ranks(manifest) == 3, "roles that do not fit are a problem of their own"
+    assert DetachedLauncher.gpu_ranks(manifest) == 3, "roles that do not fit are a problem of their own"
 
 
-def leave(world_size: int, agent: object) -> list[rlnb.Role]:
+def leave(world_size: int, agent: object) -> list[Role]:
     raise SystemExit(3)
 
 
@@ -256,11 +258,14 @@ def leave(world_size: int, agent: object) -> list[rlnb.Role]:
         (lambda world_size, agent: 1 / 0, "raised ZeroDivisionError: division by zero"),
         (leave, "called sys.exit(3)"),
         (lambda world_size, agent: None, "raised TypeError"),
-        (lambda world_size, agent: ["learner"], "returned a list with 'learner', which is not an rlnb.Role"),
+        (lambda world_size, agent: ["learner"], "returned a list with 'learner', which is not an rlnb.plugin.Role"),
         (lambda world_size, agent: [LEARNER], "returned 1 roles for 2 ranks"),
-        (lambda world_size, agent: [rlnb.Role(name="a b")] * 2, "returned a Role whose name 'a b' has other"),
-        (lambda world_size, agent: [rlnb.Role(name="a", env=1)] * 2, "returned a Role in which env=1 is not bool"),
-        (lambda world_size, agent: [ACTOR, rlnb.Role(name="actor")], "two different roles of the name 'actor'"),
+        (lambda world_size, agent: [Role(name="a b")] * 2, "returned a Role whose name 'a b' has other"),
+        (
+            lambda world_size, agent: [Role(name="a", env=1)] * 2,
+            "returned a Role in which env=1 is not bool",
+        ),
+        (lambda world_size, agent: [ACTOR, Role(name="actor")], "two different roles of the name 'actor'"),
     ],
 )
 def test_a_roles_function_that_fails_is_named_with_its_plugin(
@@ -279,7 +284,7 @@ def test_a_roles_function_that_does_not_exist_is_named_with_its_plugin(roles: Ca
 
 
 def test_a_plugin_refuses_a_number_of_ranks_in_its_own_words(roles: Callable[[object], None]) -> None:
-    def refuse(world_size: int, agent: object) -> list[rlnb.Role]:
+    def refuse(world_size: int, agent: object) -> list[Role]:
         raise rlnb.RlnbError(f"{world_size} ranks are too few.")
 
     roles(refuse)
@@ -298,7 +303,7 @@ def test_the_owner_of_a_library_is_the_plugin_with_a_library_of_its_name() -> No
     ("function", "fault"),
     [
         (lambda values, usual, num_envs: 1 / 0, "division by zero"),
-        (lambda values, usual, num_envs: ["minibatches=4"], "which is not an rlnb.Problem"),
+        (lambda values, usual, num_envs: ["minibatches=4"], "which is not an rlnb.plugin.Problem"),
         (lambda values, usual, num_envs: None, "TypeError"),
         (lambda values: [], "TypeError"),
     ],
@@ -317,7 +322,7 @@ def test_a_sizes_function_that_fails_is_named_with_its_plugin(
 def test_a_size_below_1_is_refused_and_further_problems_are_those_after_its_fix(
     roles: Callable[[object], None],
 ) -> None:
-    roles(lambda values, usual, num_envs: [rlnb.Problem(what=f"{values} {num_envs}", fix="")])
+    roles(lambda values, usual, num_envs: [Problem(what=f"{values} {num_envs}", fix="")])
     positive = {"steps": None, "minibatches": 1}
     library = dataclasses.replace(WITH_ROLES, sizes="their_roles:roles", roles="", positive=positive)
     usual = {"steps": 16, "minibatches": 4}

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Command, Manifest, Result
 from rlnb.spec import METRICS, OFF_POLICY_METRICS, Job, Started
 from rlnb.storage.serial import from_json, to_json
 
-MANIFEST = rlnb.Manifest(
+MANIFEST = Manifest(
     run_id="20260101-000000-echo-echo-abcd",
     created="2026-01-01T00:00:00.000+00:00",
     task=rlnb.Task(
@@ -28,15 +30,15 @@ MANIFEST = rlnb.Manifest(
     library="echo",
     max_iterations=50,
     agent={"algorithm.learning_rate": 3e-4},
-    resources=rlnb.Resources(device="cuda:1", nproc_per_node=2),
+    resources=Resources(device="cuda:1", nproc_per_node=2),
     git={"commit": "abc"},
     tags=("<b>", "ü"),
 )
 NOUNS = [
     MANIFEST,
     rlnb.Task(id="Echo"),
-    rlnb.Command(argv=("python", "-c", "pass"), env={"A": "b c"}, queued=True, walltime_s=1.5),
-    rlnb.Result(outcome="failed", error="no", exit_code=-9, values={"onnx": "exports/policy.onnx"}),
+    Command(argv=("python", "-c", "pass"), env={"A": "b c"}, queued=True, walltime_s=1.5),
+    Result(outcome="failed", error="no", exit_code=-9, values={"onnx": "exports/policy.onnx"}),
     Job(kind="evaluate", options={"episodes": 100}),
     Started(hosts=("a",), devices=("cpu", "cpu"), world_size=2, num_envs=4, horizon=16, frames_per_step=64.0),
 ]
@@ -55,7 +57,7 @@ def test_a_value_is_immutable(noun: Any) -> None:
 
 
 def test_world_size_counts_all_nodes() -> None:
-    assert rlnb.Resources(nodes=2, nproc_per_node=4).world_size == 8
+    assert Resources(nodes=2, nproc_per_node=4).world_size == 8
 
 
 def test_every_metric_has_a_description() -> None:

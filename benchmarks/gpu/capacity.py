@@ -43,7 +43,7 @@ def measures() -> list[tuple[str, Measure]]:
 
 def _grow(task: str, full: int, small: int, part: Part, seconds: float) -> None:
     """Double the number of envs until it does not fit, and halve the step from there, for some seconds."""
-    rlnb.task_card(task)
+    rlnb.task(task).card()
     simulator.shut_down()  # its memory would be counted
     ends_s = time.monotonic() + seconds
     num_envs = part.size(full, small)

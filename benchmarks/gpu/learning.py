@@ -11,6 +11,7 @@ import physx
 import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import within
+from rlnb.plugin import ENDED
 from rlnb.simulation import simulator
 
 TASK, SUCCESS, SEED = "Isaac-Cartpole-Direct", 0.95, 0
@@ -31,14 +32,14 @@ def measures() -> list[tuple[str, Measure]]:
 def time_to_success(part: Part, seconds: float) -> None:
     """Train until nearly all of the last hundred episodes have succeeded; the time counts from the call."""
     num_envs = part.size(4096, 64)
-    rlnb.task_card(TASK)
+    rlnb.task(TASK).card()
     simulator.shut_down()
     begin_s = time.time()
     run = rlnb.train(TASK, num_envs=num_envs, max_iterations=10_000, seed=SEED, device=part.device, warm=False)
     what = f"rsl_rl, {TASK}, {num_envs:,} envs: time from the call to a success rate of {SUCCESS:g} in training"
     best, frames = 0.0, 0.0
     try:
-        while time.time() < begin_s + seconds and run.state not in rlnb.ENDED:
+        while time.time() < begin_s + seconds and run.state not in ENDED:
             time.sleep(0.5)
             if not (curve := run.metrics.get("success_rate")):  # it may have no point yet
                 continue

@@ -15,6 +15,7 @@ from turns import Side, led_in, our_side, pairs
 import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import CAMERAS, STATES, within
+from rlnb.launchers import LocalLauncher
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
@@ -63,9 +64,9 @@ def _name(what: str) -> str:
 def _measure(what: str, price: Price, part: Part, seconds: float) -> None:
     ends_s = time.monotonic() + seconds
     case = replace(price.case, num_envs=part.size(price.case.num_envs, price.small))
-    rlnb.task_card(case.selected)
+    case.selected.card()
     simulator.shut_down()
-    both = rlnb.LocalLauncher(max_running=2)
+    both = LocalLauncher(max_running=2)
     arguments = {**price.arguments, **part.size({}, price.small_arguments)}
     rates = []
     with (

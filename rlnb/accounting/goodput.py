@@ -1,4 +1,4 @@
-"""``rlnb.goodput(runs)``: where the time of runs went, what interrupted them, and what they cost."""
+"""``runs.goodput()``: where the time of runs went, what interrupted them, and what they cost."""
 
 from __future__ import annotations
 
@@ -260,14 +260,7 @@ class Goodput:
 
 
 def goodput(runs: RunFacts | Iterable[RunFacts]) -> Goodput:
-    """Return where the time of runs went, from their records alone.
-
-    Each second of a run's wall time is waiting, starting, useful, lost, checkpointing, restarting or idle. Runs of
-    stock Isaac Lab have no records of their jobs and are left out.
-
-    Args:
-        runs: Runs, such as ``rlnb.runs()``, ``study.runs.values()`` or a single run. They may still train.
-    """
+    """Return where the time of runs went; see :meth:`rlnb.Runs.goodput`."""
     accounts = (_account(run.record) for run in ([runs] if isinstance(runs, RunFacts) else runs))
     return Goodput(tuple(account for account in accounts if account is not None))
 

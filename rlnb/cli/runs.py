@@ -218,9 +218,8 @@ def goodput(
     as_json: AsJson = False,
 ) -> None:
     """Print how runs used their time, and what they cost."""
-    import rlnb
 
-    result = rlnb.goodput(selection(ids, path, task=task, library=library, state=state, tag=tag, since=since))
+    result = selection(ids, path, task=task, library=library, state=state, tag=tag, since=since).goodput()
     if as_json:
         rows = [dataclasses.asdict(row) for row in result.rows()]
         interruptions = [dataclasses.asdict(interruption) for interruption in result.interruptions]

@@ -171,8 +171,9 @@ def _values(agent: AgentValues) -> dict[str, Json]:
     """Return the values of one part by dotted path."""
     if isinstance(agent, str) and not Path(agent).suffix and not files.there(Path(agent)):
         raise RlnbError(
-            f"agent={agent!r} is not a file or the name of an agent config. Use a name that rlnb.agent(task, library) "
-            f"lists. It ends with {SUFFIX!r}."
+            f"agent={agent!r} is not a file or the name of an agent config. Use a name that "
+            f'rlnb.task("<name>").agent("<library>") lists.'
+            f" It ends with {SUFFIX!r}."
         )
     if isinstance(agent, (str, Path)):
         agent = yaml_file.read_agent(Path(agent))

@@ -186,7 +186,7 @@ class TaskCard:
     registered_agents: tuple[str, ...] = ()
     """Names of all agent configs that the task's registration or module brings, also those for other libraries."""
     default_library: str = FIRST_LIBRARY
-    """Library of a training that names none: the one that the task's registration names as its default
+    """Library of a training that names none. It is the one that the task's registration names as its default
     (``default_agent``) if the worker's interpreter has its plugin, otherwise RSL-RL."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
     """Asset files that the task names, by path below the asset root."""

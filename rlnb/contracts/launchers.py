@@ -27,7 +27,7 @@ class Launcher(Protocol):
     """
 
     name: str
-    """Name of the launcher, the same as in its :class:`rlnb.LauncherType`."""
+    """Name of the launcher, the same as in its :class:`rlnb.launchers.LauncherType`."""
 
     @property
     def nodes(self) -> int:

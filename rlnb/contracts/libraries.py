@@ -26,21 +26,21 @@ class TrainContext(Protocol):
     world_size: int
     """Number of ranks over all nodes."""
     role: str
-    """Name of this rank's :class:`rlnb.Role`; empty for a library without roles."""
+    """Name of this rank's :class:`rlnb.plugin.Role`; empty for a library without roles."""
     group: Any
     """``torch.distributed`` process group of the ranks of this role. None, which torch takes for all ranks, for a
     library without roles. A library with roles and without a simulator sets it itself, for :meth:`pool`."""
     num_envs: int
     """Environments over all ranks."""
     synchronised: bool
-    """Whether the ranks synchronise. False in the negative control of :func:`rlnb.verify_sync`, where
+    """Whether the ranks synchronise. False in the negative control of :func:`rlnb.studies.verify_sync`, where
     ``torch.distributed.all_reduce`` already does nothing. A library that communicates by other means must skip its own
     synchronisation when this is False."""
     max_iterations: int | None
     """Iteration to end at; None keeps the number in the agent config. For ``max_frames`` of :func:`rlnb.train`, rlnb
-    computes it from the envs of all ranks and the env steps that :attr:`rlnb.Library.horizon_key` names."""
+    computes it from the envs of all ranks and the env steps that :attr:`rlnb.plugin.Library.horizon_key` names."""
     inputs: Mapping[str, Path]
-    """Files of the inputs that the user gave, by the names in :attr:`rlnb.Library.inputs`."""
+    """Files of the inputs that the user gave, by the names in :attr:`rlnb.plugin.Library.inputs`."""
     trust: bool
     """Whether the user trusts the checkpoints and inputs, so that a file which holds more than weights may be
     loaded."""
@@ -231,8 +231,8 @@ class Backend(Protocol):
                 ``makes_env=True``, and for a rank whose role has no env.
             agent_cfg: Agent config of the task for this library, with the user's values set. A rank whose role has no
                 env gets it as nested dicts. For a library with ``simulator=False``, its
-                :attr:`rlnb.Library.default_agent` with the user's values, or without one a dict of the user's values
-                by dotted path.
+                :attr:`rlnb.plugin.Library.default_agent` with the user's values, or without one a dict of the user's
+                values by dotted path.
             ctx: Settings of this rank, and the functions to report through.
 
         Returns:
@@ -286,7 +286,7 @@ class Exporting(Backend, Protocol):
             agent_cfg: Agent config, as in :meth:`Backend.train`.
             checkpoint: File of the checkpoint.
             folder: Existing folder for the exported files.
-            formats: Formats to write, each from :attr:`rlnb.Library.exports`.
+            formats: Formats to write, each from :attr:`rlnb.plugin.Library.exports`.
             device: Device to load the policy on.
             trust: Whether a file that holds more than weights may be loaded.
 
@@ -360,8 +360,8 @@ class Input:
 
     kind: Literal["policy", "rollouts", "file", "folder"]
     """``"policy"`` for a checkpoint of a run of any library, which :meth:`rlnb.backend.TrainContext.policy` loads;
-    ``"rollouts"`` for recorded observations and actions, as in :attr:`rlnb.Evaluation.rollout`; ``"file"`` for any
-    other file; ``"folder"`` for a folder with files, such as a base model."""
+    ``"rollouts"`` for recorded observations and actions, as in :attr:`rlnb.results.Evaluation.rollout`; ``"file"`` for
+    any other file; ``"folder"`` for a folder with files, such as a base model."""
     required: bool = True
     """Whether a training needs the input."""
     agent: Mapping[str, Json] = field(default_factory=dict)
@@ -383,17 +383,17 @@ class Library:
     fitted_agent: str = ""
     """``"module:function"`` that fits ``default_agent`` to the spaces of a task, such as with a CNN for pictures. It is
     called as ``function(config, observations, actions)``: the config of ``default_agent``, a mapping of
-    :class:`rlnb.Space` by observation group, which lacks groups that only the env itself knows, and the
-    :class:`rlnb.Space` of the actions. It returns the config. Empty if ``default_agent`` is for any spaces. Not called
-    for several agents."""
+    :class:`rlnb.plugin.Space` by observation group, which lacks groups that only the env itself knows, and the
+    :class:`rlnb.plugin.Space` of the actions. It returns the config. Empty if ``default_agent`` is for any spaces. Not
+    called for several agents."""
     multi_agent: bool = False
     """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
     """Whether the library can train on several ranks."""
     roles: str = ""
-    """``"module:function"`` that gives each rank a :class:`rlnb.Role`, called without torch as ``function(world_size,
-    agent)``, with the agent config values of the user by dotted path. It returns a list with a role for each rank, or
-    raises :class:`rlnb.RlnbError` if there are too few ranks. Empty if all ranks do the same."""
+    """``"module:function"`` that gives each rank a :class:`rlnb.plugin.Role`, called without torch as
+    ``function(world_size, agent)``, with the agent config values of the user by dotted path. It returns a list with a
+    role for each rank, or raises :class:`rlnb.RlnbError` if there are too few ranks. Empty if all ranks do the same."""
     positive: Mapping[str, int | None] = field(default_factory=dict)
     """Sizes in the agent config that have to be at least 1, by dotted path, each with the size that a refusal suggests;
     None suggests that of the task's agent config."""
@@ -401,12 +401,12 @@ class Library:
     """``"module:function"`` that finds sizes in an agent config that do not fit each other, called without torch as
     ``function(values, usual, num_envs)``: the config by dotted path, in which the sizes of ``positive`` are positive,
     the same without the values of the user, and the number of envs of a rank. It returns a list of
-    :class:`rlnb.Problem`. Empty if any sizes fit."""
+    :class:`rlnb.plugin.Problem`. Empty if any sizes fit."""
     spaces: str = ""
     """``"module:function"`` that finds observations and actions that the networks of an agent config cannot take or
     give, called without torch as ``function(values, observations, actions)``: the config by dotted path, and the
-    spaces as in ``fitted_agent``. It returns a list of :class:`rlnb.Problem`. Empty if the library takes any spaces.
-    Not called for several agents."""
+    spaces as in ``fitted_agent``. It returns a list of :class:`rlnb.plugin.Problem`. Empty if the library takes any
+    spaces. Not called for several agents."""
     makes_env: bool = False
     """Whether the backend makes its envs itself, with :meth:`rlnb.backend.TrainContext.make_env`. ``train`` then gets
     None as its env."""

@@ -26,7 +26,7 @@ class LauncherType:
     name: str
     """Name of the launcher, which ``rlnb.<name>(...)`` makes."""
     factory: str
-    """``"module:attr"`` of a callable that returns a :class:`rlnb.Launcher`."""
+    """``"module:attr"`` of a callable that returns a :class:`rlnb.launchers.Launcher`."""
     tables: tuple[QueueTable, ...] = ()
     """Tables of the launcher's queue. The panel in JupyterLab shows each table whose command is installed."""
 

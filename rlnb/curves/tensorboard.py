@@ -47,18 +47,7 @@ class TensorBoard(Framed):
 
 
 def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -> TensorBoard:
-    """Show TensorBoard for the event files of runs, in the output of the cell and behind a link.
-
-    TensorBoard reads the files that the library wrote and those with the use of the nodes (``logs/system``). The
-    browser reaches TensorBoard through the Jupyter server (jupyter-server-proxy) at any base URL.
-
-    Args:
-        runs: A run, or several.
-        reload_s: Seconds between two reads of the files.
-
-    Raises:
-        RlnbError: There is no run, or TensorBoard does not start. The error contains its last lines of output.
-    """
+    """Show TensorBoard for the event files of runs; see :meth:`rlnb.Runs.tensorboard`."""
     several = [runs] if isinstance(runs, RunFacts) else list(runs)
     if not several:
         raise RlnbError("There is no run to show. Start one with rlnb.train(...), or list all with rlnb.runs().")

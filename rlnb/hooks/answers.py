@@ -139,7 +139,8 @@ def _refuse(value: object, expected: str) -> NoReturn:
 
 
 def _items(value: object, kind: type, *, optional: bool) -> tuple[object, ...]:
-    expected = f"a list of rlnb.{kind.__name__}"
+    folder = {"Task": "", "LauncherType": "launchers."}.get(kind.__name__, "plugin.")
+    expected = f"a list of rlnb.{folder}{kind.__name__}"
     if value is None and optional:
         return ()
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
@@ -159,7 +160,7 @@ def _article(noun: str) -> str:
 
 def _command(value: object) -> object:
     if not isinstance(value, Command):
-        _refuse(value, "an rlnb.Command or None")
+        _refuse(value, "an rlnb.plugin.Command or None")
     faults = wrong_fields(value) or ([] if value.argv else ["argv=() names no program"])
     if faults:
         raise _WrongAnswer(f"returned a Command in which {' and '.join(faults)}")

@@ -1,8 +1,8 @@
 """Every hook that a plugin can implement, in the order of a run's life.
 
-A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with ``rlnb.hookimpl``. The
-hooks name objects, and the protocols in :mod:`rlnb.contracts` say what these objects do. An object is named by a
-``"module:attr"`` string, so that a process which only lists the names imports nothing heavy.
+A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with
+``rlnb.plugin.hookimpl``. The hooks name objects, and the protocols in :mod:`rlnb.contracts` say what these objects do.
+An object is named by a ``"module:attr"`` string, so that a process which only lists the names imports nothing heavy.
 """
 
 from __future__ import annotations

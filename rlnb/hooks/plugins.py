@@ -118,7 +118,7 @@ def roles_of(library: Library, world_size: int, agent: Mapping[str, Json]) -> tu
     Args:
         library: The library.
         world_size: Number of ranks over all nodes.
-        agent: Agent config values of the user, as in :attr:`rlnb.Manifest.agent`.
+        agent: Agent config values of the user, as in :attr:`rlnb.plugin.Manifest.agent`.
 
     Raises:
         HookError: The plugin's function fails, or does not return a role for each rank.
@@ -195,7 +195,7 @@ def fitted_agent(library: Library, spaces: tuple[Spaces, Space | None], config: 
     Args:
         library: The library.
         spaces: Spaces of the observation groups and of the actions.
-        config: The config of :attr:`rlnb.Library.default_agent`.
+        config: The config of :attr:`rlnb.plugin.Library.default_agent`.
     """
     return load(library.fitted_agent)(config, *spaces)
 
@@ -219,7 +219,7 @@ def _problems(library: Library, kind: str, reference: str, *arguments: object) -
     except BaseException as exc:  # a plugin may raise anything
         raise error(cause_of(exc)) from exc
     if strange := [one for one in problems if not isinstance(one, Problem)]:
-        raise error(f"returned a list with {strange[0]!r}, which is not an rlnb.Problem")
+        raise error(f"returned a list with {strange[0]!r}, which is not an rlnb.plugin.Problem")
     return problems
 
 
@@ -242,7 +242,7 @@ def _fault_of(roles: Sequence[object], world_size: int) -> str:
     """Return what is wrong with the roles of a plugin; an empty string if nothing is."""
     strange = [role for role in roles if not isinstance(role, Role)]
     if strange:
-        return f"returned a list with {strange[0]!r}, which is not an rlnb.Role"
+        return f"returned a list with {strange[0]!r}, which is not an rlnb.plugin.Role"
     if len(roles) != world_size:
         return f"returned {len(roles)} roles for {world_size} ranks"
     by_name: dict[str, Role] = {}
@@ -359,7 +359,7 @@ def load(reference: str) -> Any:
 
 
 def agent_config(reference: str) -> Any:
-    """Return the agent config that a plugin has for tasks without one, as in :attr:`rlnb.Library.default_agent`.
+    """Return the agent config that a plugin has for tasks without one, as in :attr:`rlnb.plugin.Library.default_agent`.
 
     Args:
         reference: ``"module:function"`` or ``"package:file.yaml"``.

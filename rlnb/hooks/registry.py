@@ -6,6 +6,8 @@ import contextlib
 import functools
 import inspect
 import logging
+import pkgutil
+import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,8 +32,17 @@ REGISTRATION = {
 OWN = "rlnb"
 """Name of the package, and of the entry point by which it registers its own launchers."""
 OWN_LAUNCHERS = ("local", "injected")
-RESERVED = {"rlnb_libraries": ("script",), "rlnb_launchers": OWN_LAUNCHERS}
-"""Names that are rlnb's own."""
+
+
+def reserved(hook: str) -> tuple[str, ...]:
+    """Return the names that are rlnb's own. A launcher becomes ``rlnb.<name>``, so it has no name that is there."""
+    if hook == "rlnb_launchers":
+        package = sys.modules["rlnb"]
+        modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
+        return (*OWN_LAUNCHERS, *package.__all__, *package.METHODS, *modules)
+    return ("script",) if hook == "rlnb_libraries" else ()
+
+
 _lock = threading.RLock()
 """Held by each function that reads or changes the registry: the threads of a Jupyter server look up plugins at the same
 time. The calls of hooks below do not hold it."""
@@ -139,7 +150,7 @@ class Registry:
                 if answer.error is not None:
                     yield answer.error.fault
                 for one in answer.value or ():
-                    if _name(one) in (*names[hook], *RESERVED.get(hook, ())):
+                    if _name(one) in (*names[hook], *reserved(hook)):
                         yield f"{REGISTRATION[hook]} named {_name(one)!r} is there already"
 
     def items(self, hook: str) -> list[tuple[Plugin, tuple[Any, ...]]]:
@@ -199,20 +210,20 @@ class Registry:
         for plugin, items in pairs:
             for name in dict.fromkeys(map(_name, items)):
                 owners.setdefault(name, []).append(plugin)
-        reserved, kind = RESERVED.get(hook, ()), REGISTRATION[hook]
+        own, kind = reserved(hook), REGISTRATION[hook]
         for name in sorted(owners):
             for plugin in owners[name]:
                 others = " and ".join(f"the {other}" for other in owners[name] if other is not plugin)
                 if _is_own(plugin):
                     continue
-                if name in reserved:
+                if name in own:
                     self._remark(plugin, f"registers {kind} named {name!r}, which is a name of rlnb's own. Rename it.")
                 elif others:
                     fix = "Uninstall one of them. Until then, neither is used."
                     self._remark(plugin, f"has {kind} named {name!r}, as has {others}. {fix}")
-        unique = {name for name in owners if len(owners[name]) == 1 and name not in reserved}
+        unique = {name for name in owners if len(owners[name]) == 1 and name not in own}
         return [
-            (plugin, tuple(item for item in items if _name(item) in (reserved if _is_own(plugin) else unique)))
+            (plugin, tuple(item for item in items if _name(item) in (own if _is_own(plugin) else unique)))
             for plugin, items in pairs
         ]
 
@@ -272,7 +283,7 @@ def _remarks(module: object, hooks: Mapping[str, pluggy.HookImpl]) -> Iterator[s
             yield f"implements {name}, which is not a hook of rlnb, so it is never called.{hint}"
     for name in specified:
         if name not in hooks and inspect.isroutine(getattr(module, name, None)):
-            yield f"has a function {name} that is never called. Mark it with @rlnb.hookimpl."
+            yield f"has a function {name} that is never called. Mark it with @rlnb.plugin.hookimpl."
 
 
 @functools.cache
@@ -297,7 +308,7 @@ def register(plugin: object, name: str | None = None) -> None:
     """Register a plugin by hand, e.g. from a notebook. It applies to this process only.
 
     Args:
-        plugin: Module or object whose functions are marked with ``rlnb.hookimpl``.
+        plugin: Module or object whose functions are marked with ``rlnb.plugin.hookimpl``.
         name: Name of the plugin; None takes the plugin's own name.
 
     Raises:

@@ -1,4 +1,4 @@
-"""``rlnb.replay``: the last recorded steps of a training, repeated in the living simulator."""
+"""``run.replay()``: the last recorded steps of a training, repeated in the living simulator."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ RECORDED = {"observations": "observation", "terms": "term", "states": "state", "
 
 
 class Replay(Debugger):
-    """The env of a training, whose last recorded steps are repeated one call at a time. Made by :func:`rlnb.replay`.
+    """The env of a training, whose last recorded steps are repeated call by call. Made by :meth:`rlnb.Run.replay`.
 
-    All of :class:`rlnb.Debugger` works: values by name, breakpoints in the task's code, and pictures. On a CPU with
-    Newton, each repeated step gives the recorded values bit by bit.
+    All of :class:`rlnb.results.Debugger` works: values by name, breakpoints in the task's code, and pictures. On a CPU
+    with Newton, each repeated step gives the recorded values bit by bit.
     """
 
     def __init__(self, flight: Flight, request: Request, python: str | None, asset_root: str | None) -> None:
@@ -175,22 +175,7 @@ def replay(
     asset_root: str | None = None,
     trust: bool = False,
 ) -> Replay:
-    """Repeat the last recorded steps of a training in which a value was not finite, or the steps around an alert.
-
-    The env is made in the living simulator, with the number of envs and the seed of the training, and brought into the
-    recorded state. Each step uses the recorded actions and random numbers.
-
-    Args:
-        run: A run, or its id.
-        device: As in :func:`rlnb.train`; None is that of the run.
-        python: Command of the worker's interpreter; None is the run's.
-        asset_root: Folder or URL of robot assets; None is the run's.
-        trust: Whether to replay a run of another user, whose code is executed.
-
-    Raises:
-        RlnbError: The run has no such record.
-        WorkerError: The task's own code failed.
-    """
+    """Repeat the recorded steps of a training; see :meth:`rlnb.Run.replay`."""
     facts = find_run(run) if isinstance(run, str) else run
     refuse_another_users(facts.record, trust=trust)
     flight = facts.flight

@@ -1,4 +1,4 @@
-"""The job API of a hosted launcher: command, agent argv, result, and continuation after an interruption."""
+"""The job API of a detached launcher: command, agent argv, result, and continuation after an interruption."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ NO_PROGRESS = (
 )
 
 
-class HostedJob:
-    """A job, for the process that owns the cluster on which the job runs; see :class:`rlnb.HostedLauncher`.
+class DetachedJob:
+    """A job, for the process that owns the cluster on which the job runs; see :class:`rlnb.launchers.DetachedLauncher`.
 
     Args:
         job_dir: Folder of the job.

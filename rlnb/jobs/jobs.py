@@ -18,7 +18,7 @@ from rlnb.errors import NotFiniteError, RlnbError, RunError, WorkerError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import require
 from rlnb.launch.command import own_env, runs_one_worker, worker_command
-from rlnb.launch.detached import HostedLauncher
+from rlnb.launch.detached import DetachedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine import threads
 from rlnb.machine.gpus import gpu_count
@@ -143,7 +143,7 @@ def in_queue(record: RunRecord, job: JobRecord) -> bool | None:
         return None if ids else False
     try:
         launcher = plugins.load(plugins.launcher(record.manifest.launcher).factory)()
-        if not isinstance(launcher, HostedLauncher):
+        if not isinstance(launcher, DetachedLauncher):
             return None
         return launcher.in_queue(job.folder.path, [launcher.checked_id(one, job.folder.submitted) for one in ids])
     except RlnbError:  # the launcher is not installed, or a record is malformed
@@ -165,7 +165,7 @@ def _next_call(record: RunRecord, job: JobRecord) -> str:
     run, result = f"rlnb.get_run({record.id!r})", job.result
     flight = RunFacts.of(record).flight if _is_not_finite(result) and job.kind == "train" else None
     if flight is not None and flight.fatal:  # a training that goes on would meet the same value again
-        return f"{run}.flight" if flight.replay_from is None else f"rlnb.replay({record.id!r})"
+        return f"{run}.flight" if flight.replay_from is None else f"rlnb.get_run({record.id!r}).replay()"
     is_refused = _is_not_finite(result) and not files.there(job.folder.started)  # what it would start from
     checkpoints = record.checkpoints if job.kind == "train" and resumes(record) and not is_refused else None
     goes_on = checkpoints is not None and any(

@@ -87,11 +87,11 @@ class HostProcess:
             return False
 
 
-class HostedLauncher:
+class DetachedLauncher:
     """Base of launchers whose jobs each belong to a detached process of this machine, the job's host.
 
     The host itself checks whether its job was cancelled. A cluster launcher does its other work through
-    :class:`rlnb.HostedJob`.
+    :class:`rlnb.launchers.DetachedJob`.
     """
 
     module: ClassVar[str]

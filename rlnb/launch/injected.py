@@ -11,6 +11,16 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 
+NODE_VARIABLES = {
+    "MASTER_ADDR": "PET_MASTER_ADDR",
+    "MASTER_PORT": "PET_MASTER_PORT",
+    "WORLD_SIZE": "PET_NNODES",
+    "RANK": "PET_NODE_RANK",
+}
+"""Variables that PAI-DLC, Kubeflow's PyTorchJob and Volcano set, and those of torchrun, which Kubeflow's TrainJob sets.
+
+Those of torchrun always count nodes, so they come first.
+"""
 SILENT_S = 60.0
 """Seconds without a heartbeat of any pod after which an interrupted training does not go on by itself."""
 
@@ -20,7 +30,7 @@ class InjectedLauncher:
 
     The cluster's operator sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK in the environment of the pods; the last
     two count nodes. PAI-DLC, Kubeflow's PyTorchJob and Volcano do so. Kubeflow's TrainJob sets the same variables with
-    the names of torchrun. :func:`rlnb.render` renders the manifest for the operator.
+    the names of torchrun. :meth:`rlnb.Run.job_script` writes the manifest for the operator.
 
     If a pod is killed and the operator starts it again, all pods go on from the last checkpoint in a further job.
 

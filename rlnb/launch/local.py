@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlnb.errors import Problem, RlnbError
 from rlnb.hooks import plugins
-from rlnb.launch.detached import HostedLauncher
+from rlnb.launch.detached import DetachedLauncher
 from rlnb.machine import cuda, gpus
 from rlnb.machine.gpus import gpu_count
 from rlnb.spec import Json, Manifest
 
 
-class LocalLauncher(HostedLauncher):
+class LocalLauncher(DetachedLauncher):
     """Runs jobs on this machine, at most ``max_running`` at a time; other jobs wait in a queue.
 
     Args:

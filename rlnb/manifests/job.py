@@ -1,4 +1,4 @@
-"""The arguments of :func:`rlnb.render`, and what every form derives from them and the run's manifest."""
+"""The arguments of :meth:`rlnb.Run.job_script`, and what every form derives from them and the run's manifest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.errors import Problem, whole_number
-from rlnb.pods.member import NAMES
+from rlnb.launch.injected import NODE_VARIABLES
 from rlnb.spec import Json, Manifest
 
 PORT = 29500
@@ -46,7 +46,7 @@ _SECRET = re.compile(r"[^/\s]+/[^/\s]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """One call of :func:`rlnb.render`."""
+    """One call of :meth:`rlnb.Run.job_script`."""
 
     path: Path
     """Folder of the run."""
@@ -156,7 +156,7 @@ class Request:
         yield from self._wrong_lines()
 
     def _wrong_variables(self) -> Iterator[Problem]:
-        theirs = {*NAMES, *NAMES.values()}
+        theirs = {*NODE_VARIABLES, *NODE_VARIABLES.values()}
         for name, value in (*self.env.items(), *self.secrets.items()):
             if not _VARIABLE.fullmatch(name):
                 yield Problem(what=f"{name!r} is not the name of an environment variable.", fix='env={"NAME": "value"}')

@@ -283,7 +283,7 @@ class Metrics(NewestValues, Mapping[str, Series]):
 
     @property
     def revision(self) -> int:
-        """A number that grows when earlier points have changed: a job was resumed, a script was restarted."""
+        """A number that grows when earlier points have changed, since a job was resumed or a script was restarted."""
         self.refresh()
         return len(self._spans) + self._reader.revision
 

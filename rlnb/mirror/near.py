@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
-from rlnb.jobs.detached_job import HostedJob
+from rlnb.jobs.detached_job import DetachedJob
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
 from rlnb.mirror.run_files import Part, write_at
@@ -44,7 +44,7 @@ class Near:
 
     def __init__(self, run: RunDir, library: Library, place: str) -> None:
         self._run, self._library, self._place = run, library, place
-        self._jobs: dict[str, HostedJob] = {}
+        self._jobs: dict[str, DetachedJob] = {}
         self._done: dict[Path, tuple[int, int]] = {}
         """Inode and time of change of each file that was sent on this connection."""
         self._started: set[str] | None = None
@@ -60,11 +60,11 @@ class Near:
         """Return the jobs that have not ended on the other machine, or whose files have not all arrived."""
         return [job for job in self._run.jobs() if files.there(job.command) and not files.there(remote.settled(job))]
 
-    def hosted(self, job: JobDir) -> HostedJob:
+    def hosted(self, job: JobDir) -> DetachedJob:
         """Return a job, to record why it waits and how it ended."""
         if job.path.name not in self._jobs:
             entries.remove(job.waits)  # of an earlier process
-            self._jobs[job.path.name] = HostedJob(job.path)
+            self._jobs[job.path.name] = DetachedJob(job.path)
         return self._jobs[job.path.name]
 
     def beat(self, waits: str) -> None:

@@ -30,7 +30,7 @@ REASON_S = 15.0
 
 
 class Machine(Launcher, Protocol):
-    """A launcher of another machine, as :class:`rlnb.RemoteLauncher` is one."""
+    """A launcher of another machine, as :class:`rlnb.launchers.RemoteLauncher` is one."""
 
     place: str
     """Name of the other machine, as its user writes it."""

@@ -8,18 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rlnb.errors import RlnbError
+from rlnb.launch.injected import NODE_VARIABLES
 from rlnb.node.peers import Member
 
-NAMES = {
-    "MASTER_ADDR": "PET_MASTER_ADDR",
-    "MASTER_PORT": "PET_MASTER_PORT",
-    "WORLD_SIZE": "PET_NNODES",
-    "RANK": "PET_NODE_RANK",
-}
-"""Variables that PAI-DLC, Kubeflow's PyTorchJob and Volcano set, and those of torchrun, which Kubeflow's TrainJob sets.
-
-Those of torchrun always count nodes, so they come first.
-"""
 RESOLVE_S = 60.0
 """Seconds that the name of the first pod has to resolve. A cluster publishes it some seconds after that pod's start."""
 POLL_S = 0.5
@@ -37,12 +28,12 @@ def member_of(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) 
     Raises:
         RlnbError: A variable is missing, or the pods do not fit the run.
     """
-    texts = {name: environ.get(torchrun) or environ.get(name, "") for name, torchrun in NAMES.items()}
+    texts = {name: environ.get(torchrun) or environ.get(name, "") for name, torchrun in NODE_VARIABLES.items()}
     if lacking := [name for name, text in texts.items() if not text]:
         raise RlnbError(
             f"{', '.join(lacking)} {'are' if len(lacking) > 1 else 'is'} not set. PAI-DLC, Volcano and Kubeflow's "
             "PyTorchJob set such variables in each pod, and TrainJob those of torchrun. Elsewhere, set them yourself: "
-            'print(rlnb.render(run, "shell")) has a line for each node.'
+            "print(run.job_script()) has a line for each node."
         )
     if wrong := [f"{name}={texts[name]!r}" for name in ("WORLD_SIZE", "RANK") if not texts[name].isdigit()]:
         raise RlnbError(f"{', '.join(wrong)} is not a whole number. Set it to a number of nodes.")
@@ -68,7 +59,7 @@ def node_of(nodes: int, environ: Mapping[str, str]) -> int | None:
         nodes: Nodes that the run needs. The pod of a run on one node is node 0.
         environ: The environment.
     """
-    text = environ.get(NAMES["RANK"]) or environ.get("RANK", "")
+    text = environ.get(NODE_VARIABLES["RANK"]) or environ.get("RANK", "")
     if nodes == 1:
         return 0
     return int(text) if text.isdigit() and int(text) < nodes else None

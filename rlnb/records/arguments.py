@@ -24,7 +24,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
     ``init_from`` is the id of the run, or the file, that the first weights come from; ``inputs.teacher`` is the origin
-    of an input, as in :attr:`rlnb.Manifest.inputs`. ``source`` is the hash of the
+    of an input, as in :attr:`rlnb.plugin.Manifest.inputs`. ``source`` is the hash of the
     task's module, and ``source.helpers.py`` that of a further file of the task. Task overrides are keyed by their
     dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``, and arguments of Isaac Lab's launcher
     by their name with the prefix ``launcher_args.``. Arguments left at their default are omitted.

@@ -71,7 +71,7 @@ class Frame:
     error: str
     """Why there are no images; empty if there are."""
     images: Mapping[str, np.ndarray]
-    """``"<camera>/<data type>"`` to an array shaped as in :attr:`rlnb.Preview.frames`."""
+    """``"<camera>/<data type>"`` to an array shaped as in :attr:`rlnb.results.Preview.frames`."""
     token: str = ""
     """The token of the request."""
     place: Aim | None = None

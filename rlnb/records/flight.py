@@ -45,7 +45,7 @@ class Flight:
     first_step: int
     """Step of the first row of the arrays."""
     replay_from: int | None = None
-    """First step that :func:`rlnb.replay` can repeat; None if it can repeat none."""
+    """First step that :meth:`rlnb.Run.replay` can repeat; None if it can repeat none."""
     seed: int | None = None
     """Seed of the env."""
     num_envs: int = 0

@@ -57,7 +57,7 @@ class RunDir:
         return self.path / "inputs"
 
     def input(self, name: str, origin: str) -> Path:
-        """File of an input, given its name and its origin, as in :attr:`rlnb.Manifest.inputs`."""
+        """File of an input, given its name and its origin, as in :attr:`rlnb.plugin.Manifest.inputs`."""
         return self.inputs / name / Path(origin).name
 
     def input_run(self, name: str) -> RunDir:

@@ -25,6 +25,8 @@ from rlnb.storage.cache import Kept, Stamp, is_settled, stamps_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rlnb.accounting.goodput import Goodput
+    from rlnb.curves.tensorboard import TensorBoard
     from rlnb.run.pruning import Pruning
 
 logger = logging.getLogger(__name__)
@@ -131,6 +133,32 @@ class Runs(Sequence[Run]):
         from rlnb.run.pruning import prune
 
         return prune(self, keep=keep, whole=whole)
+
+    def goodput(self) -> Goodput:
+        """Return where the time of the runs went, from their records alone.
+
+        Each second of a run's wall time is waiting, starting, useful, lost, checkpointing, restarting or idle. Runs of
+        stock Isaac Lab have no records of their jobs and are left out. The runs may still train.
+        """
+        from rlnb.accounting.goodput import goodput
+
+        return goodput(self)
+
+    def tensorboard(self, *, reload_s: float = 5.0) -> TensorBoard:
+        """Show TensorBoard for the event files of the runs, in the output of the cell and behind a link.
+
+        TensorBoard reads the files that the library wrote and those with the use of the nodes (``logs/system``). The
+        browser reaches TensorBoard through the Jupyter server (jupyter-server-proxy) at any base URL.
+
+        Args:
+            reload_s: Seconds between two reads of the files.
+
+        Raises:
+            RlnbError: There is no run, or TensorBoard does not start. The error contains its last lines of output.
+        """
+        from rlnb.curves.tensorboard import tensorboard
+
+        return tensorboard(self, reload_s=reload_s)
 
     def _rows(self, most: int) -> list[RunRow]:
         return rows_of(self._runs[:most])

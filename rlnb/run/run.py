@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,15 @@ from rlnb.training.start import start
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from rlnb.accounting.goodput import Goodput
     from rlnb.cameras.live import CameraFeed
     from rlnb.contracts.launchers import Launcher
+    from rlnb.curves.tensorboard import TensorBoard
     from rlnb.diagnosis.diagnosis import Diagnosis
     from rlnb.display.live_pictures import LiveView
+    from rlnb.interactive.replay import Replay
+    from rlnb.manifests.job import Document
+    from rlnb.manifests.render import Form
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.video import Video
 
@@ -47,14 +53,17 @@ class Run(RunFacts):
 
     # -- verbs
 
-    def wait(self, timeout_s: float | None = None) -> Run:
+    def wait(self, timeout_s: float | None = None, *, check: bool = False) -> Run:
         """Wait for the training to end, and show its progress. An interrupt ends the wait, never the run.
 
-        A training that was cancelled has ended as its user wished: its state is "cancelled", and nothing is raised.
+        Args:
+            timeout_s: Seconds to wait; None waits for as long as it takes.
+            check: Whether a cancelled training is an error, for a caller that needs the whole training. If not, it has
+                ended as its user wished: its state is "cancelled", and nothing is raised.
 
         Raises:
-            RunError: The training failed, was lost, or reached its walltime. The message names the log and a suitable
-                next call.
+            RunError: The training failed, was lost, reached its walltime, or was cancelled and ``check`` is True. The
+                message names the log and a suitable next call.
             TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
         """
         from rlnb.curves.progress import progress
@@ -73,20 +82,18 @@ class Run(RunFacts):
                 time.sleep(pause_s(time.monotonic() - begin_s))
             show()
         _ = is_told or say_losses(self)
-        if state != "cancelled":
+        if check or state != "cancelled":
             raise_unless_completed(self._record, self._record.training)
         return self
 
     def wait_for_completion(self, timeout_s: float | None = None) -> Run:
-        """Wait like :meth:`wait`, for a caller that needs the whole training.
-
-        Raises:
-            RunError: The training did not complete, or was cancelled.
-            TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
-        """
-        self.wait(timeout_s)
-        raise_unless_completed(self._record, self._record.training)
-        return self
+        """Wait with ``wait(check=True)``, which has taken the place of this method. Version 0.3 drops it."""
+        warnings.warn(
+            "run.wait_for_completion() is now run.wait(check=True). rlnb 0.3 drops the old name.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.wait(timeout_s, check=True)
 
     def cameras(
         self,
@@ -123,9 +130,9 @@ class Run(RunFacts):
 
     def camera_feed(
         self,
-        cameras: Sequence[str] = (),
+        cameras: Sequence[str] | None = None,
         *,
-        data_types: Sequence[str] = (),
+        data_types: Sequence[str] | None = None,
         num_envs: int = 9,
         size: tuple[int, int] = (160, 120),
         share: float = 0.04,
@@ -138,7 +145,7 @@ class Run(RunFacts):
         """
         from rlnb.cameras.live import CameraFeed
 
-        return CameraFeed(self, cameras, data_types, num_envs, size, share, eye, target)
+        return CameraFeed(self, cameras or (), data_types or (), num_envs, size, share, eye, target)
 
     def resume(
         self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
@@ -223,7 +230,7 @@ class Run(RunFacts):
                 faster.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
             record: Number of rows of observations and actions to keep, one row per env and step; see
-                :attr:`rlnb.Evaluation.rollout`.
+                :attr:`rlnb.results.Evaluation.rollout`.
             launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
         Raises:
@@ -329,6 +336,74 @@ class Run(RunFacts):
         assert result is not None, "a completed export has written result.json"
         return {file.format: file.path for file in export_files_of(result, self._record.folder)}
 
+    def job_script(
+        self,
+        form: Form = "shell",
+        *,
+        python: str | None = None,
+        image: str = "",
+        claim: str = "",
+        mount: str = "",
+        cpus: int | None = None,
+        memory_gib: int | None = None,
+        env: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        queue: str = "",
+        lines: Sequence[str] = (),
+        template: Document | None = None,
+    ) -> str:
+        """Return a job script, a manifest or a command that starts the run on a cluster.
+
+        The run was created with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
+
+        Only ``shell`` and ``sbatch`` have been tested on a live service.
+
+        Args:
+            form: ``"shell"``, the command to run on every node; ``"sbatch"``, a Slurm job script; ``"trainjob"``, a
+                manifest for Kubeflow Trainer 2.2 and later; ``"pytorchjob"``, one for Kubeflow's older training
+                operator; ``"osmo"``, a workflow of NVIDIA OSMO; ``"skypilot"``, a task of SkyPilot on Kubernetes;
+                ``"dlc"``, the command that submits the job to PAI-DLC.
+            python: Interpreter on the nodes; None is ``python`` in an image, and the current interpreter elsewhere.
+            image: Container image with Isaac Lab, rlnb and the plugins; required for pods.
+            claim: Volume that holds the run's folder: a persistent volume claim of Kubernetes, a volume of SkyPilot, or
+                the id of a dataset of PAI.
+            mount: Path at which pods mount the claim; empty is rlnb's root on this machine.
+            cpus: Cores of each node; None is 8 for each GPU, or 2 for each rank without GPUs. In a Slurm script None is
+                the site's default.
+            memory_gib: Memory of each node, in GiB; None is 32 for each GPU, or 8 for each rank without GPUs.
+            env: Further variables of the environment, such as those that accept a vendor's terms.
+            secrets: Variables whose values are secrets: ``{"WANDB_API_KEY": "wandb/api-key"}`` names a secret and a key
+                in it, of Kubernetes or OSMO. SkyPilot asks for the values at the launch.
+            queue: Queue that admits the job: Slurm's partition, the queue of Kueue or Volcano, the pool of OSMO, or the
+                resource quota of PAI.
+            lines: Further lines of a Slurm script: options (``"--account=robots"``), and shell lines that run before
+                it.
+            template: Further fields, merged at any depth: into the pod template (``pytorchjob``, ``trainjob``), into
+                the workflow (``osmo``), the task (``skypilot``) or the parameters of the command (``dlc``).
+
+        Raises:
+            RlnbError: The run has another launcher.
+            CheckError: An argument is wrong, missing, or not used by the form.
+            NotFoundError: The form does not exist.
+        """
+        from rlnb.manifests.render import render
+
+        return render(
+            self,
+            form,
+            python=python,
+            image=image,
+            claim=claim,
+            mount=mount,
+            cpus=cpus,
+            memory_gib=memory_gib,
+            env=env,
+            secrets=secrets,
+            queue=queue,
+            lines=lines,
+            template=template,
+        )
+
     # -- display
 
     def watch(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
@@ -354,6 +429,45 @@ class Run(RunFacts):
         from rlnb.diagnosis.diagnosis import diagnose
 
         return diagnose(self)
+
+    def goodput(self) -> Goodput:
+        """Return where the time of the run went, and what it cost; see :meth:`rlnb.Runs.goodput`."""
+        from rlnb.accounting.goodput import goodput
+
+        return goodput(self)
+
+    def tensorboard(self, *, reload_s: float = 5.0) -> TensorBoard:
+        """Show TensorBoard for the run; see :meth:`rlnb.Runs.tensorboard`."""
+        from rlnb.curves.tensorboard import tensorboard
+
+        return tensorboard(self, reload_s=reload_s)
+
+    def replay(
+        self,
+        *,
+        device: str | None = None,
+        python: str | None = None,
+        asset_root: str | None = None,
+        trust: bool = False,
+    ) -> Replay:
+        """Repeat the last recorded steps of the training in which a value was not finite, or the steps around an alert.
+
+        The env is made in the living simulator, with the number of envs and the seed of the training, and brought into
+        the recorded state. Each step uses the recorded actions and random numbers.
+
+        Args:
+            device: As in :func:`rlnb.train`; None is that of the run.
+            python: Command of the worker's interpreter; None is the run's.
+            asset_root: Folder or URL of robot assets; None is the run's.
+            trust: Whether to replay a run of another user, whose code is executed.
+
+        Raises:
+            RlnbError: The run has no such record.
+            WorkerError: The task's own code failed.
+        """
+        from rlnb.interactive.replay import replay
+
+        return replay(self, device=device, python=python, asset_root=asset_root, trust=trust)
 
     def report(self, path: str | Path | None = None, *, pdf: bool = False) -> Path:
         """Write a report as one self-contained HTML file; see :func:`rlnb.report`."""

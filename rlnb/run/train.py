@@ -37,7 +37,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         num_envs: Environments in total, over all ranks; None keeps the task's own number.
         agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, the path of a YAML
             file, or the name of one of the task's agent configs (``"rsl_rl_with_symmetry_cfg_entry_point"``), which
-            :func:`rlnb.agent` lists. A list combines them; later values replace earlier ones. Without a name, the
+            :meth:`rlnb.Task.agent` lists. A list combines them; later values replace earlier ones. Without a name, the
             training uses the task's own config for the library, or the plugin's generic one if the task brings none for
             any library; ``"generic"`` chooses the generic one. A ``+`` before a path adds a value that the config lacks
             (``{"+normalize_input": True}``). Nothing can be added to the configs of RSL-RL, which are classes, but a
@@ -52,9 +52,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         init_from: Weights to start from: a run or its id, for the run's last checkpoint, or the path of a checkpoint.
             Optimiser and counters start anew; use ``run.resume()`` to continue with them.
         inputs: Runs or files that the library needs besides the task, by the library's names for them, such as
-            ``{"teacher": run}`` for a distillation (:attr:`rlnb.Library.inputs`). A run, or its id, stands for its last
-            checkpoint. A policy may be of any library. The new run copies each file, so that the other run can be
-            deleted, and ``run.manifest.inputs`` records where it comes from.
+            ``{"teacher": run}`` for a distillation (:attr:`rlnb.plugin.Library.inputs`). A run, or its id, stands for
+            its last checkpoint. A policy may be of any library. The new run copies each file, so that the other run can
+            be deleted, and ``run.manifest.inputs`` records where it comes from.
         trust: Whether the checkpoints of ``init_from`` and ``inputs`` may hold more than weights, and whether to take a
             policy from a run of another user, whose task is then imported.
         keep: Number of newest checkpoints to keep, in addition to the best by reward; None keeps all.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.configs.agent import AgentArgument
 from rlnb.display.table import counted, table
-from rlnb.errors import CheckError, Problem, RlnbError, RunError, whole_number
+from rlnb.errors import CheckError, Problem, RlnbError, RunError, renamed, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.records.options import mode_problems
 from rlnb.run import train
@@ -105,7 +105,7 @@ class Comparison:
 
     @property
     def mode(self) -> EnvMode | None:
-        """Env of the evaluations, see :attr:`rlnb.Evaluation.mode`; None if there is none, or without a simulator."""
+        """Env of the evaluations (:attr:`rlnb.results.Evaluation.mode`); None if there is none, or no simulator."""
         libraries: dict[EnvMode, list[str]] = {}
         for name, evaluations in self.evaluations.items():
             for mode in sorted({one.mode for one in evaluations if one.mode and one.episodes}):
@@ -190,12 +190,13 @@ class Comparison:
         return table(heads, rows, caption=f"Equal frames, policies evaluated from reset{mode}") + texts
 
 
+@renamed(frames="max_frames")
 def compare_libraries(
     task: Task | str,
     libraries: Sequence[str] | None = None,
     *,
     seeds: int = 3,
-    frames: int,
+    max_frames: int,
     num_envs: int | None = None,
     episodes: int = 100,
     mode: EnvMode | None = None,
@@ -207,14 +208,14 @@ def compare_libraries(
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
 
     Every library uses its own agent config of the task, and stops at the end of the iteration in which it reaches
-    ``frames``. All runs are started at once and wait for each other in the launcher's queue. An interrupt of the call
-    does not stop them.
+    ``max_frames``. All runs are started at once and wait for each other in the launcher's queue. An interrupt of the
+    call does not stop them.
 
     Args:
         task: A task, or its name.
         libraries: Names of libraries; None takes every library that can train the task in the worker's interpreter.
         seeds: Number of runs of each library, with seeds 0, 1, ...
-        frames: Frames of each run: env transitions over all envs.
+        max_frames: Frames of each run: env transitions over all envs.
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Episodes of each evaluation.
         mode: Env of the evaluations, as in :meth:`rlnb.Run.evaluate`.
@@ -227,18 +228,18 @@ def compare_libraries(
     Raises:
         CheckError: A run would fail, or the frames of a library cannot be counted. Nothing was started.
     """
-    task, seeds, frames, num_envs, episodes = as_task(task), *map(whole, (seeds, frames, num_envs, episodes))
+    task, seeds, max_frames, num_envs, episodes = as_task(task), *map(whole, (seeds, max_frames, num_envs, episodes))
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
     usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not agent_card.needs_choice]
     names = list(libraries) if libraries is not None else sorted(usable)
     problems = [*whole_number("seeds", seeds, example=3), *mode_problems(mode)]
-    if odd := whole_number("frames", frames, example=1_000_000):
-        problems, frames = [*problems, *odd], 1
+    if odd := whole_number("max_frames", max_frames, example=1_000_000):
+        problems, max_frames = [*problems, *odd], 1
     for name in set(agent or ()) - set(names):
         problems.append(Problem(what=f"agent has values for {name!r}, which is not one of: {', '.join(names)}."))
     trainings = [
-        {**arguments, "library": name, "num_envs": envs, "max_frames": frames, "agent": (agent or {}).get(name)}
+        {**arguments, "library": name, "num_envs": envs, "max_frames": max_frames, "agent": (agent or {}).get(name)}
         for name in names
     ]
     for training in trainings:
@@ -254,7 +255,7 @@ def compare_libraries(
         started = [train.train(task, **one) for one in each]
     runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(names)}
     evaluations = {
-        name: [_evaluation(run.wait_for_completion(), episodes, mode) for run in of_library]
+        name: [_evaluation(run.wait(check=True), episodes, mode) for run in of_library]
         for name, of_library in runs.items()
     }
     return Comparison(runs=runs, evaluations=evaluations)

@@ -284,9 +284,7 @@ def scaling_study(
             problems.append(dataclasses.replace(problem, what=f"{ranks} ranks: {problem.what}"))
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
-    runs = {
-        ranks: train.train(task, **training, warm=False).wait_for_completion() for ranks, training in trainings.items()
-    }
+    runs = {ranks: train.train(task, **training, warm=False).wait(check=True) for ranks, training in trainings.items()}
     return ScalingStudy(mode=mode, runs=runs)
 
 

@@ -58,7 +58,7 @@ TELLING = 4
 class Sweep:
     """A search for parameters, stored in ``<root>/sweeps/<name>.journal``.
 
-    :func:`rlnb.sweep` returns one whose trials this kernel starts; :func:`rlnb.get_sweep` returns one to read.
+    :func:`rlnb.sweep` returns one whose trials this kernel starts; :func:`rlnb.studies.get_sweep` returns one to read.
 
     Args:
         name: Name of the sweep.

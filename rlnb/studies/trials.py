@@ -313,7 +313,9 @@ def hold(path: Path, name: str) -> IO[str]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         lock.close()
-        raise RlnbError(f"Another kernel drives {name!r}. Read its trials with rlnb.get_sweep({name!r}).") from exc
+        raise RlnbError(
+            f"Another kernel drives {name!r}. Read its trials with rlnb.studies.get_sweep({name!r})."
+        ) from exc
     return lock
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.configs.agent import AgentArgument
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, renamed
 from rlnb.hooks import plugins
 from rlnb.records.ranks import Ranks, by_role, ranks_of
 from rlnb.run import train
@@ -75,12 +75,13 @@ def _holds(digests: Sequence[str], has_to_be: str) -> bool:
     return len(set(digests)) == (1 if has_to_be == "equal" else len(digests))
 
 
+@renamed(iterations="max_iterations")
 def verify_sync(
     task: Task | str,
     library: str = "rsl_rl",
     nproc_per_node: int = 2,
     *,
-    iterations: int = 3,
+    max_iterations: int = 3,
     num_envs: int | None = None,
     agent: AgentArgument = None,
     inputs: Mapping[str, Run | str | Path] | None = None,
@@ -101,7 +102,7 @@ def verify_sync(
         task: A task, or its name.
         library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         nproc_per_node: Number of ranks, at least 2.
-        iterations: Learning iterations of each run.
+        max_iterations: Learning iterations of each run.
         num_envs: Environments over all ranks; None is 64, or none for a library without a simulator.
         agent: As in :func:`rlnb.train`.
         inputs: Runs or files that the library needs besides the task, as in :func:`rlnb.train`.
@@ -119,7 +120,7 @@ def verify_sync(
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
     """
-    nproc_per_node, iterations, seed = map(whole, (nproc_per_node, iterations, seed))
+    nproc_per_node, max_iterations, seed = map(whole, (nproc_per_node, max_iterations, seed))
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r} is less than 2. Synchronisation needs two ranks.")
     task = as_task(task)  # both runs train the same version of a cell
@@ -128,7 +129,7 @@ def verify_sync(
         request = TrainRequest(
             task=task,
             library=library,
-            max_iterations=iterations,
+            max_iterations=max_iterations,
             seed=seed,
             num_envs=_num_envs(library, num_envs),
             agent=agent,
@@ -145,7 +146,7 @@ def verify_sync(
         _refuse_single_ranks(plan.manifest)
         job_options = {**plan.options, "synchronised": synchronised}
         run = Run.of(create_run(plan.root, plan.manifest, plan.launcher, job_options, inputs=plan.inputs).record)
-        return _digests(run.wait_for_completion(timeout_s))
+        return _digests(run.wait(timeout_s, check=True))
 
     ranks = train_ranks(True, ["verify-sync"])
     control = train_ranks(False, ["verify-sync", "control"])
@@ -195,7 +196,7 @@ _TIMED = re.compile(r"^(perf|performance|time)\b|fps|per second|\(ms\)|/time$", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Determinism:
-    """Whether two runs with the same seed learned the same. Returned by :func:`rlnb.verify_determinism`."""
+    """Whether two runs with the same seed learned the same. Returned by :func:`rlnb.studies.verify_determinism`."""
 
     tags: int
     """Number of logged tags that were compared, bit by bit."""
@@ -214,10 +215,11 @@ class Determinism:
         return f"Determinism({self.iterations} iterations, {outcome})"
 
 
+@renamed(iterations="max_iterations")
 def verify_determinism(
     task: Task | str,
     library: str = "rsl_rl",
-    iterations: int = 5,
+    max_iterations: int = 5,
     *,
     num_envs: int | None = None,
     timeout_s: float | None = None,
@@ -228,7 +230,7 @@ def verify_determinism(
     Args:
         task: A task, or its name.
         library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
-        iterations: Learning iterations of each run.
+        max_iterations: Learning iterations of each run.
         num_envs: Environments in total; None is 64, or none for a library without a simulator.
         timeout_s: Seconds that each run may take; None sets no limit.
         arguments: Further arguments of :func:`rlnb.train`. On a GPU, runs are equal only with ``deterministic=True``.
@@ -243,12 +245,12 @@ def verify_determinism(
         train.train(
             task,
             library=library,
-            max_iterations=iterations,
+            max_iterations=max_iterations,
             num_envs=_num_envs(library, num_envs),
             warm=False,
             tags=["verify-determinism"],
             **arguments,
-        ).wait_for_completion(timeout_s)
+        ).wait(timeout_s, check=True)
         for _ in range(2)
     )
     tags = [tag for tag in sorted({*first.metrics.tags, *second.metrics.tags}) if not _TIMED.search(tag)]
@@ -263,8 +265,10 @@ def verify_determinism(
             step = unequal[0]
             differences.append((step, f"{tag} at {step}: {ours.get(step)!r} and {theirs.get(step)!r}"))
     if not differences and _learned(first) != _learned(second):
-        differences.append((iterations, "the trained parameters, although all logged values are equal"))
-    return Determinism(tags=len(tags), iterations=iterations, difference=min(differences)[1] if differences else None)
+        differences.append((max_iterations, "the trained parameters, although all logged values are equal"))
+    return Determinism(
+        tags=len(tags), iterations=max_iterations, difference=min(differences)[1] if differences else None
+    )
 
 
 def _learned(run: Run) -> object:

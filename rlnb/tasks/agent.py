@@ -1,4 +1,4 @@
-"""``rlnb.agent``: an agent config of a task for an RL library, before any value of the user."""
+"""``task.agent()``: an agent config of a task for an RL library, before any value of the user."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AgentConfig:
 def agent_config(
     task: Task, library: str | None, name: str | None, python: str | None, asset_root: str | None
 ) -> AgentConfig:
-    """Return the agent config of a task, as :func:`rlnb.agent` does."""
+    """Return the agent config of a task, as :meth:`rlnb.Task.agent` does."""
     if library and not plugins.library(library).simulator:
         raise RlnbError(
             f"{library} is not a library for Isaac Lab, so {task.id} has no agent config for it. "
@@ -81,7 +81,7 @@ def agent_of(card: TaskCard, library: str, name: str | None) -> AgentCard | None
     Args:
         card: Card of the task.
         library: Name of the library.
-        name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
+        name: Name of the config, as in :attr:`rlnb.plugin.Manifest.agent_name`.
     """
     usual, spec = card.agents.get(library), plugins.libraries().get(library)
     if name is None or (name == GENERIC and usual is not None and usual.generic):

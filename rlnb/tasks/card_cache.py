@@ -28,7 +28,7 @@ from rlnb.version import PACKAGES
 
 
 def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
-    """Return the card of a task, as :func:`rlnb.task_card` does, without reading ``rlnb.options``.
+    """Return the card of a task, as :meth:`rlnb.Task.card` does, without reading ``rlnb.options``.
 
     Args:
         root: Folders with the cached cards.

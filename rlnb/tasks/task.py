@@ -44,7 +44,14 @@ class Task(spec.Task):
         return cls(**{field.name: getattr(task, field.name) for field in dataclasses.fields(task)})
 
     def card(self, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
-        """Return the task's card, as :func:`rlnb.task_card` does."""
+        """Return the card of the task: config values with types, cameras, agents, assets.
+
+        Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
+        takes about a second, or 10 to 15 s if the simulator has to start first.
+
+        Raises:
+            RlnbError: The task does not exist or does not resolve.
+        """
         return task_card(self, python=python, asset_root=asset_root)
 
     def agent(
@@ -55,7 +62,21 @@ class Task(spec.Task):
         python: str | None = None,
         asset_root: str | None = None,
     ) -> AgentConfig:
-        """Return an agent config of the task, as :func:`rlnb.agent` does."""
+        """Return the agent config of the task for an RL library.
+
+        Args:
+            library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
+            name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
+                ``"generic"`` for that of the library's plugin; None takes the task's own config for the library, or
+                else the generic one. :func:`rlnb.train` takes the generic one only by its name if the task brings
+                configs for other libraries, and other tasks bring configs for this one.
+            python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
+            asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+
+        Raises:
+            NotFoundError: The library is not installed, or the task has no such agent config.
+            RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
+        """
         return agent(self, library, name, python=python, asset_root=asset_root)
 
     def _repr_html_(self) -> str:
@@ -223,14 +244,7 @@ def as_task(value: spec.Task | str | None, root: Root | None = None) -> spec.Tas
 
 
 def task_card(task: spec.Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
-    """Return the card of a task: config values with types, cameras, agents, assets.
-
-    Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
-    takes about a second, or 10 to 15 s if the simulator has to start first.
-
-    Raises:
-        RlnbError: The task does not exist or does not resolve.
-    """
+    """Return the card of a task; see :meth:`rlnb.Task.card`."""
     from rlnb.tasks.card_cache import card_of
 
     return card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
@@ -244,22 +258,7 @@ def agent(
     python: str | None = None,
     asset_root: str | None = None,
 ) -> AgentConfig:
-    """Return the agent config of a task for an RL library.
-
-    Args:
-        task: A task, or its name (see :func:`rlnb.task`).
-        library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
-        name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
-            ``"generic"`` for that of the library's plugin; None takes the task's own config for the library, or else
-            the generic one. :func:`rlnb.train` takes the generic one only by its name if the task brings configs for
-            other libraries, and other tasks bring configs for this one.
-        python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
-        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
-
-    Raises:
-        NotFoundError: The library is not installed, or the task has no such agent config.
-        RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
-    """
+    """Return the agent config of a task; see :meth:`rlnb.Task.agent`."""
     from rlnb.tasks.agent import agent_config
 
     return agent_config(as_task(task), library, name, python, asset_root)

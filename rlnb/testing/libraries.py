@@ -61,7 +61,7 @@ class LibraryConformance(TrainingConformance):
         spec = plugins.library(self.library)
         assert spec.requires, "Library.requires must name the package, so that rlnb can report a missing one"
         package = spec.requires[0].split("[")[0].split("=")[0].split(">")[0].split("<")[0]
-        card = rlnb.task_card(self.task)
+        card = rlnb.task(self.task).card()
         assert card.agents[self.library].missing == ()
         lacking = dataclasses.replace(card.agents[self.library], missing=(f"{package} (not installed)",))
         without = dataclasses.replace(card, agents={**card.agents, self.library: lacking})
@@ -71,7 +71,7 @@ class LibraryConformance(TrainingConformance):
 
     def test_an_unknown_agent_value_is_refused_with_the_closest_name(self, trained: rlnb.Run) -> None:
         """The names of agent config values are checked against the task's agent config."""
-        field = next(iter(rlnb.task_card(self.task).agents[self.library].fields))
+        field = next(iter(rlnb.task(self.task).card().agents[self.library].fields))
         with pytest.raises(rlnb.CheckError, match=f"{field}x.*{field}"):
             rlnb.train(self.task, library=self.library, agent={f"{field}x": 1}, device="cpu")
 
@@ -118,11 +118,11 @@ class LibraryConformance(TrainingConformance):
     # -- use of a policy
 
     @classmethod
-    def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.Evaluation:
+    def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.results.Evaluation:
         """Evaluate a run in a few episodes; ``arguments`` are passed on to :meth:`rlnb.Run.evaluate`."""
         return super().evaluate(run, num_envs=EVALUATION_ENVS, **arguments)
 
-    def test_whole_episodes_are_evaluated(self, trained: rlnb.Run, evaluated: rlnb.Evaluation) -> None:
+    def test_whole_episodes_are_evaluated(self, trained: rlnb.Run, evaluated: rlnb.results.Evaluation) -> None:
         """Evaluations run whole episodes with the env's seed. A policy with noise samples unless ``deterministic``."""
         assert evaluated.episodes == EPISODES
         assert all(length > 0 for length in evaluated.lengths)
@@ -238,7 +238,7 @@ class LibraryConformance(TrainingConformance):
                 self.train(1, nproc_per_node=2)
             return
         count = max(2, self.nproc_per_node)
-        proof = rlnb.verify_sync(
+        proof = rlnb.studies.verify_sync(
             self.task,
             library=self.library,
             nproc_per_node=count,

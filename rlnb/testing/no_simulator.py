@@ -110,7 +110,7 @@ class NoSimulatorConformance(TrainingConformance):
 
     # -- use of a policy
 
-    def test_an_evaluation_has_the_requested_size(self, evaluated: rlnb.Evaluation) -> None:
+    def test_an_evaluation_has_the_requested_size(self, evaluated: rlnb.results.Evaluation) -> None:
         """An evaluation has the requested number of episodes or none, and for each value as many samples or one."""
         assert evaluated.episodes in (0, EPISODES), f"{EPISODES} episodes were requested, not {evaluated.episodes}."
         sizes = {name: len(numbers) for name, numbers in evaluated.values.items() if len(numbers) not in (1, EPISODES)}

@@ -63,7 +63,7 @@ def learned(run: rlnb.Run) -> dict[str, list[float]]:
     return values
 
 
-def measured(evaluation: rlnb.Evaluation) -> list[float]:
+def measured(evaluation: rlnb.results.Evaluation) -> list[float]:
     """Return every number of an evaluation: the returns of its episodes, then its values."""
     return [*evaluation.returns, *(number for numbers in evaluation.values.values() for number in numbers)]
 

@@ -38,7 +38,8 @@ NO_PACKAGE = f"{getattr(sys, '_base_executable', sys.executable)} -S"
 """A Python without any package."""
 LIGHT = """
 import importlib, pathlib, pluggy, subprocess, sys
-from rlnb import Manifest, Task
+from rlnb import Task
+from rlnb.plugin import Manifest
 from rlnb.hooks import hookspecs
 plugins = pluggy.PluginManager("rlnb")
 plugins.add_hookspecs(hookspecs)
@@ -64,7 +65,7 @@ def wait_for_agent(run: rlnb.Run) -> None:
     """Wait until the agent of a run's newest job has ended, and with it all its child processes."""
     handle, deadline = run.jobs[-1].handle, time.monotonic() + WAIT_S
     assert handle is not None
-    while rlnb.LocalLauncher().alive(handle, run.jobs[-1].folder.path):
+    while rlnb.launchers.LocalLauncher().alive(handle, run.jobs[-1].folder.path):
         assert time.monotonic() < deadline, "the agent of the job does not end"
         time.sleep(0.05)
 

@@ -201,18 +201,18 @@ class TrainingConformance:
     # -- evaluation
 
     @classmethod
-    def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.Evaluation:
+    def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.results.Evaluation:
         """Evaluate a run in a few episodes; ``arguments`` are passed on to :meth:`rlnb.Run.evaluate`."""
         return run.evaluate(episodes=EPISODES, **arguments)
 
     @pytest.fixture(scope="class")
     @classmethod
-    def evaluated(cls, trained: rlnb.Run) -> rlnb.Evaluation:
+    def evaluated(cls, trained: rlnb.Run) -> rlnb.results.Evaluation:
         """Provide an evaluation of the short run."""
         return cls.evaluate(trained)
 
     def test_an_evaluation_is_repeatable_and_changes_nothing(
-        self, trained: rlnb.Run, evaluated: rlnb.Evaluation
+        self, trained: rlnb.Run, evaluated: rlnb.results.Evaluation
     ) -> None:
         """The same seed gives the same returns, the checkpoints stay as they are, and no file is left here."""
         beside, before = {*Path.cwd().iterdir()}, digests(trained)
@@ -226,7 +226,7 @@ class TrainingConformance:
         assert not (new := {*Path.cwd().iterdir()} - beside), f"written into the working folder meanwhile: {new}"
 
     def test_an_evaluation_uses_its_checkpoint(
-        self, trained: rlnb.Run, other: rlnb.Run, evaluated: rlnb.Evaluation
+        self, trained: rlnb.Run, other: rlnb.Run, evaluated: rlnb.results.Evaluation
     ) -> None:
         """The policy of another run, or of an earlier iteration, has other returns."""
         checkpoints = (other.checkpoints[-1], trained.checkpoints[0])

@@ -29,7 +29,7 @@ from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_numb
 from rlnb.hooks import plugins
 from rlnb.hooks.plugin import HookError
 from rlnb.hooks.registry import call
-from rlnb.launch.detached import HostedLauncher
+from rlnb.launch.detached import DetachedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
 from rlnb.settings import Root
@@ -77,7 +77,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         problems += check_overrides(manifest.task, card)
     if card is not None or (library is not None and library.default_agent):
         problems += check_agent(manifest, library, lookup.agent)
-    if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
+    if sys.platform != "linux" and isinstance(launcher, DetachedLauncher):
         problems += linux_only("A training run on this machine")
     else:
         problems += launcher.check(manifest)
@@ -260,7 +260,7 @@ def _check_overruled(
         manifest: The run.
         values: Values that the user passed, by dotted path.
         fields: Values of the config, from a task card.
-        overruled: Paths to arguments, as in :attr:`rlnb.Library.overruled`.
+        overruled: Paths to arguments, as in :attr:`rlnb.plugin.Library.overruled`.
         subject: Name of the config, for the problems.
     """
     arguments = {

@@ -46,7 +46,7 @@ class InputFile:
     file: Path
     """The file, or the folder."""
     origin: str
-    """Its origin, as in :attr:`rlnb.Manifest.inputs`."""
+    """Its origin, as in :attr:`rlnb.plugin.Manifest.inputs`."""
     policy_of: RunRecord | None = None
     """Run whose policy the file holds; None for another kind of input."""
 

@@ -57,7 +57,7 @@ def look_up(
         root: Folder of runs, which has the cached cards.
         python: Command of the worker's interpreter; None is this one.
         asset_root: Folder or URL of robot assets; None searches for one.
-        agent_name: Name of the agent config, as in :attr:`rlnb.Manifest.agent_name`.
+        agent_name: Name of the agent config, as in :attr:`rlnb.plugin.Manifest.agent_name`.
     """
     library = plugins.libraries().get(name) if name else None
     if library is not None and not library.simulator:

@@ -23,8 +23,10 @@ import pytest
 import rlnb
 from rlnb.accounting.account import Account, Iterations, Parts, _gpus, account_of, cause_of, total
 from rlnb.hooks import plugins
+from rlnb.launchers import DetachedJob, LocalLauncher
 from rlnb.node.child import describe_exit
 from rlnb.node.peers import HANGS
+from rlnb.plugin import ENDED
 from rlnb.records.checkpoints import Save, append_save, saves_of
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
@@ -49,12 +51,12 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def has_ended(run: rlnb.Run) -> bool:
-    return run.state in rlnb.ENDED
+    return run.state in ENDED
 
 
 def echo(**arguments: object) -> rlnb.Run:
     agent = {"iteration_s": ITERATION_S, **arguments.pop("agent", {})}  # type: ignore[dict-item]
-    usual = {"max_iterations": LAST, "launcher": rlnb.LocalLauncher(max_running=10)}
+    usual = {"max_iterations": LAST, "launcher": LocalLauncher(max_running=10)}
     return rlnb.train("Echo", library="echo", agent=agent, **{**usual, **arguments})  # type: ignore[arg-type]
 
 
@@ -86,7 +88,7 @@ FAULTS: dict[str, tuple[str, Callable[[], rlnb.Run], Callable[[rlnb.Run], None]]
     "a killed agent": ("process lost", echo, lambda run: kill(run, agent=True)),
     "the walltime": (
         "walltime",
-        lambda: echo(launcher=rlnb.LocalLauncher(max_running=10, walltime_s=6.0)),
+        lambda: echo(launcher=LocalLauncher(max_running=10, walltime_s=6.0)),
         lambda run: None,
     ),
     "a cancellation": ("cancelled", echo, cancel),
@@ -185,7 +187,7 @@ def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_
 @pytest.mark.parametrize("reason", ["given_back", "launch_failed"])
 def test_a_job_that_gave_its_nodes_back_or_could_not_start_is_no_interruption(echo_root: object, reason: str) -> None:
     run = echo(launcher=rlnb.injected())
-    rlnb.HostedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", **{reason: True})
+    DetachedJob(run.jobs[0].folder.path).end("failed", "the other nodes did not come", **{reason: True})
     result = account(run)
     assert result.interruptions == ()
     assert result.parts.lost_s == 0.0

@@ -1,4 +1,4 @@
-"""``rlnb.goodput``: the table, the figure and the HTML of several runs."""
+"""``runs.goodput()``: the table, the figure and the HTML of several runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def runs(echo_root: Path) -> rlnb.Runs:
 
 
 def test_the_table_has_a_row_for_each_run_and_the_sum_is_theirs(runs: rlnb.Runs) -> None:
-    goodput = rlnb.goodput(runs)
+    goodput = rlnb.Runs(runs).goodput()
     table = goodput.table()
     assert len(table) == 2
     assert table["wall_s"].sum() == pytest.approx(goodput.parts.wall_s)
@@ -58,27 +58,27 @@ def test_the_table_has_a_row_for_each_run_and_the_sum_is_theirs(runs: rlnb.Runs)
 
 
 def test_the_text_says_what_the_runs_cost_and_what_interrupted_them(runs: rlnb.Runs) -> None:
-    text = repr(rlnb.goodput(runs))
+    text = repr(rlnb.Runs(runs).goodput())
     assert text.startswith("Goodput(2 runs, ")
     assert "% useful" in text
     assert "1 interruption, one every" in text
     assert "node-hours" in text
-    (row,) = rlnb.goodput(runs).interruptions_table().to_dict("records")
+    (row,) = rlnb.Runs(runs).goodput().interruptions_table().to_dict("records")
     assert (row["cause"], row["lost_iterations"], row["error"]) == ("error", 1, "<script>alert(1)</script>")
 
 
 def test_foreign_text_is_escaped(runs: rlnb.Runs) -> None:
-    html = rlnb.goodput(runs)._repr_html_()
+    html = rlnb.Runs(runs).goodput()._repr_html_()
     assert "&lt;script&gt;" in html
     assert "<script>" not in html
     assert "Interruptions" in html
 
 
 def test_a_single_run_and_no_run_have_a_goodput_too(runs: rlnb.Runs) -> None:
-    one = rlnb.goodput(runs[1])
+    one = runs[1].goodput()
     assert (len(one.accounts), one.interruptions) == (1, [])
     assert one.mean_s_between_interruptions == math.inf
-    empty = rlnb.goodput([])
+    empty = rlnb.Runs([]).goodput()
     assert repr(empty) == "Goodput(no runs with a training)"
     assert list(empty.table().columns) == list(Row.__dataclass_fields__)
     assert math.isnan(empty.useful_share)
@@ -90,20 +90,20 @@ def test_a_damaged_run_hides_no_other(runs: rlnb.Runs, caplog: pytest.LogCapture
     damaged = runs[0].path.with_name("damaged")
     shutil.copytree(runs[0].path, damaged)
     (damaged / "manifest.json").write_text("{")
-    assert len(rlnb.goodput([rlnb.Run(damaged), *runs]).accounts) == 2
+    assert len(rlnb.Runs([rlnb.Run(damaged), *runs]).goodput().accounts) == 2
     assert "damaged is not in the sum" in caplog.text
     shutil.rmtree(damaged)
 
 
 def test_a_notebook_shows_a_bounded_number_of_runs(runs: rlnb.Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlnb.accounting.goodput.MOST_ROWS", 1)
-    html = rlnb.goodput(runs)._repr_html_()
+    html = rlnb.Runs(runs).goodput()._repr_html_()
     assert "the first 1 shown" in html
     assert runs[1].id + "<" not in html
 
 
 def test_a_cost_that_is_unknown_is_not_in_the_text(runs: rlnb.Runs) -> None:
-    known = rlnb.goodput(runs).accounts[0]
+    known = rlnb.Runs(runs).goodput().accounts[0]
     script = dataclasses.replace(known, gpu_hours=2.0, frames=math.nan)
     assert "2 GPU-hours" in Goodput((script,)).summary
     assert "nan" not in Goodput((script,)).summary
@@ -113,17 +113,17 @@ def test_a_cost_that_is_unknown_is_not_in_the_text(runs: rlnb.Runs) -> None:
 
 
 def test_runs_without_gpus_have_no_columns_of_gpus(runs: rlnb.Runs) -> None:
-    html = rlnb.goodput(runs)._repr_html_()
+    html = rlnb.Runs(runs).goodput()._repr_html_()
     assert "GPU-hours" not in html
     assert ">useful<" in html
 
 
 def test_the_facts_have_what_is_known(runs: rlnb.Runs) -> None:
-    facts = dict(rlnb.goodput(runs).facts)
+    facts = dict(rlnb.Runs(runs).goodput().facts)
     assert {"wall time", "goodput", "interruptions", "lost", "node-hours"} == {*facts}
     assert facts["interruptions"].startswith("1, one every ")
     assert facts["lost"].endswith(", 1 iteration")
-    on_gpus = dataclasses.replace(rlnb.goodput(runs).accounts[1], gpu_hours=2.0, frames=3000.0)
+    on_gpus = dataclasses.replace(rlnb.Runs(runs).goodput().accounts[1], gpu_hours=2.0, frames=3000.0)
     assert dict(Goodput((on_gpus,)).facts)["frames per GPU-hour"] == "1,500"
     assert Goodput(()).facts == []
 
@@ -134,7 +134,7 @@ def test_the_number_of_nodes_that_another_user_has_written_costs_no_time(runs: r
     manifest = copy / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"nodes": 1,', '"nodes": 1000000000000,'))
     assert rlnb.Run(copy).manifest.resources.nodes == 10**12
-    assert rlnb.goodput([rlnb.Run(copy)]).parts.wall_s == pytest.approx(rlnb.goodput([runs[1]]).parts.wall_s)
+    assert rlnb.Runs([rlnb.Run(copy)]).goodput().parts.wall_s == pytest.approx(runs[1].goodput().parts.wall_s)
 
 
 # -- figure ----------------------------------------------------------------------------------------------------------

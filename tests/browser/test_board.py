@@ -12,7 +12,7 @@ TRAIN = """
 import rlnb
 runs = [rlnb.train("Echo", library="echo", max_iterations=30, seed=seed).wait() for seed in (1, 2)]
 """
-OPEN = "board = rlnb.tensorboard(runs)\nboard"
+OPEN = "board = rlnb.Runs(runs).tensorboard()\nboard"
 
 
 def test_the_curves_of_two_runs_are_visible_below_a_base_url(tmp_path: Path) -> None:

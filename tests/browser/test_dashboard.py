@@ -16,7 +16,7 @@ import time
 import rlnb
 runs = [
     rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=900, seed=seed,
-               launcher=rlnb.LocalLauncher(max_running=2))
+               launcher=rlnb.launchers.LocalLauncher(max_running=2))
     for seed in (1, 2)
 ]
 """

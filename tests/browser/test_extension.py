@@ -43,10 +43,10 @@ import plotly.graph_objects as go
 import rlnb
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_panels(run):
     yaw = [[a * b for a in range(8)] for b in range(8)]
-    return [rlnb.Panel(title="What a plugin sees", figure=lambda: go.Figure(go.Heatmap(z=yaw)))]
+    return [rlnb.plugin.Panel(title="What a plugin sees", figure=lambda: go.Figure(go.Heatmap(z=yaw)))]
 """
 
 

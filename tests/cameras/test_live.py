@@ -14,6 +14,7 @@ import rlnb
 from rlnb.cameras.live import CameraFeed, shown
 from rlnb.configs.cameras import Aim
 from rlnb.display.live_pictures import Gesture
+from rlnb.plugin import Manifest, Result
 from rlnb.records.camera_files import Frame, FrameWriter
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
@@ -27,7 +28,7 @@ def run_of(root: Path, library: str) -> RunDir:
     """Write the files of a running training."""
     folder = RunDir(root / "runs" / f"of-{library}")
     folder.path.mkdir(parents=True)
-    manifest = rlnb.Manifest(run_id=folder.path.name, created="", task=rlnb.Task(id="Lift"), library=library)
+    manifest = Manifest(run_id=folder.path.name, created="", task=rlnb.Task(id="Lift"), library=library)
     files.write_once(folder.manifest, to_json(manifest))
     return folder
 
@@ -113,7 +114,7 @@ def test_a_library_without_a_simulator_shows_no_cameras(root: Path) -> None:
 
 def test_a_run_that_has_ended_is_refused_with_the_call_that_shows_its_policy(folder: RunDir) -> None:
     (job,) = folder.jobs()
-    files.write_once(job.result, to_json(rlnb.Result(outcome="completed")))
+    files.write_once(job.result, to_json(Result(outcome="completed")))
     with pytest.raises(rlnb.RlnbError, match=r"has ended \(completed\)\. Use rlnb\.preview\(run\)"):
         feed_of(folder)
 

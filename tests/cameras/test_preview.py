@@ -14,6 +14,7 @@ from PIL import Image
 import rlnb
 from rlnb.cameras.preview import Preview, check_preview
 from rlnb.configs.card import CameraCard, TaskCard
+from rlnb.plugin import Problem
 from rlnb.protocol.requests import TaskFinding
 
 TIMES = 3
@@ -123,7 +124,7 @@ CARD = TaskCard(
 )
 
 
-def problems(card: TaskCard = CARD, **arguments: Any) -> Sequence[rlnb.Problem]:
+def problems(card: TaskCard = CARD, **arguments: Any) -> Sequence[Problem]:
     """Return the problems of a preview with these arguments and otherwise valid ones."""
     fine = {"cameras": None, "data_types": None, "num_envs": 4, "envs": None, "steps": 30, "every": None}
     try:

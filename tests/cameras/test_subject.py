@@ -9,6 +9,8 @@ import pytest
 
 import rlnb
 from rlnb.cameras.subject import Subject, subject
+from rlnb.launchers import LocalLauncher
+from rlnb.plugin import Manifest
 from rlnb.protocol.requests import Policy
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
@@ -22,7 +24,7 @@ def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> Ru
     """Write the files of a run with two checkpoints from another interpreter."""
     folder = RunDir(root / "runs" / f"of-{library}")
     folder.logs.mkdir(parents=True)
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id=folder.path.name,
         created="",
         task=rlnb.Task(id="Lift", source=source),
@@ -81,7 +83,7 @@ def test_a_policy_without_a_simulator_has_nothing_to_show(root: Path) -> None:
         of(run)
 
 
-class Machine(rlnb.LocalLauncher):
+class Machine(LocalLauncher):
     """A launcher of another machine that has all runs."""
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> None: ...

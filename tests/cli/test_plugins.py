@@ -16,6 +16,7 @@ from typer.testing import Result
 import rlnb
 from rlnb.hooks.registry import manager
 from rlnb.machine.packages import editable_line
+from rlnb.plugin import Panel, hookimpl
 
 Invoke = Callable[..., Result]
 Start = Callable[..., str]
@@ -27,10 +28,10 @@ def panel() -> Iterator[None]:
 
     class Drawing:
         @staticmethod
-        @rlnb.hookimpl
-        def rlnb_panels(run: rlnb.Run) -> list[rlnb.Panel]:
+        @hookimpl
+        def rlnb_panels(run: rlnb.Run) -> list[Panel]:
             print("drawing")
-            return [rlnb.Panel(title="Loss", figure=lambda: go.Figure(go.Scatter(y=[1, 2])))]
+            return [Panel(title="Loss", figure=lambda: go.Figure(go.Scatter(y=[1, 2])))]
 
     rlnb.register(Drawing, "drawing")
     yield
@@ -50,13 +51,18 @@ def test_a_plugin_that_is_registered_by_hand_is_listed_with_its_hooks(invoke: In
 
 def test_the_remarks_on_a_plugin_are_listed(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "600")
-    hooks = {"rlnb_chek": staticmethod(rlnb.hookimpl(lambda manifest: [])), "rlnb_panels": staticmethod(lambda run: [])}
+    hooks = {
+        "rlnb_chek": staticmethod(hookimpl(lambda manifest: [])),
+        "rlnb_panels": staticmethod(lambda run: []),
+    }
     with pytest.warns(UserWarning, match="The plugin 'odd'"):
         rlnb.register(type("Plugin", (), hooks), "odd")
     output = invoke("plugins").stdout
     manager().unregister(name="odd")
     assert "implements rlnb_chek, which is not a hook of rlnb, so it is never called. Did you mean" in output
-    assert "'rlnb_check'?; has a function rlnb_panels that is never called. Mark it with @rlnb.hookimpl" in output
+    assert (
+        "'rlnb_check'?; has a function rlnb_panels that is never called. Mark it with @rlnb.plugin.hookimpl" in output
+    )
 
 
 def test_the_next_commands_after_new_can_be_pasted_into_a_shell(

@@ -13,6 +13,7 @@ from typer.testing import Result
 
 import rlnb
 from rlnb.cli import runs
+from rlnb.plugin import Command, Manifest
 from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import RunDir
 from rlnb.spec import Job
@@ -69,10 +70,10 @@ def test_runs_and_show_say_why_a_run_waits_or_has_failed(invoke: Invoke, tmp_pat
     run = RunDir(tmp_path / "runs" / "20260101-000000-echo-echo-0000")
     run.path.mkdir(parents=True)
     created = "2026-01-01T00:00:00+00:00"
-    manifest = rlnb.Manifest(run_id=run.path.name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id=run.path.name, created=created, task=rlnb.Task(id="Echo"), library="echo")
     files.write_once(run.manifest, manifest)
     assert "reason" not in invoke("runs").stdout, "no column if no run has a reason"
-    records = {"job.json": Job(kind="train"), "command.json": rlnb.Command(argv=("x",))}
+    records = {"job.json": Job(kind="train"), "command.json": Command(argv=("x",))}
     job = run.next_job("train", lambda _: records)
     job.host_alive.touch()
     reason = f"PENDING ({HOSTILE}) " + "x" * 99
@@ -83,7 +84,7 @@ def test_runs_and_show_say_why_a_run_waits_or_has_failed(invoke: Invoke, tmp_pat
     (row,) = json.loads(invoke("runs", "--json").stdout)
     assert (row["state"], row["reason"]) == ("queued", reason)
     assert "PENDING ([red]x[/red]" in invoke("show", run.path.name).stdout
-    files.write_once(job.result, rlnb.Result(outcome="failed", error="no such partition"))
+    files.write_once(job.result, rlnb.plugin.Result(outcome="failed", error="no such partition"))
     assert "no such partition" in invoke("runs").stdout
 
 
@@ -155,7 +156,7 @@ def test_following_never_prints_part_of_a_line_or_of_a_character(tmp_path: Path)
 
 
 def test_a_run_without_a_job_has_no_log_to_follow(invoke: Invoke, tmp_path: Path) -> None:
-    manifest = rlnb.Manifest(run_id="empty", created=files.now(), task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id="empty", created=files.now(), task=rlnb.Task(id="Echo"), library="echo")
     folder = tmp_path / "runs" / "empty"
     folder.mkdir(parents=True)
     files.write_once(folder / "manifest.json", to_json(manifest))

@@ -115,17 +115,19 @@ def test_the_entry_points_lead_to_the_hooks_of_the_kind(packages: Path, kind: st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
+    faces = (rlnb, rlnb.backend, rlnb.launchers, rlnb.plugin, rlnb.results, rlnb.studies)
+    names = {module.__name__: module.__all__ for module in faces}
     private = []
     for path in (packages / "my-lib" / kind).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
-                public = {"rlnb": rlnb.__all__, "rlnb.backend": rlnb.backend.__all__}.get(node.module or "", [])
-                allowed = node.module in OURS or all(name.name in public for name in node.names)
+                allowed = node.module in OURS or all(one.name in names.get(node.module or "", []) for one in node.names)
                 private += [] if allowed else [ast.unparse(node)]
             elif isinstance(node, ast.Import):
                 private += [name.name for name in node.names if name.name.startswith("rlnb.")]
-            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb":
-                private += [] if node.attr in (*rlnb.__all__, "my_lib") else [ast.unparse(node)]
+            elif isinstance(node, ast.Attribute) and (owner := ast.unparse(node.value)) in names:
+                allowed = f"{owner}.{node.attr}" in names or node.attr in (*names[owner], "my_lib")
+                private += [] if allowed else [ast.unparse(node)]
     assert not private
 
 

@@ -15,6 +15,7 @@ import pytest
 from runs_on_nodes import processes, wait_until
 
 import rlnb
+from rlnb.results import Sweep
 
 optuna = pytest.importorskip("optuna")
 
@@ -25,7 +26,7 @@ WALLTIME = "00:10:00"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-def array(name: str, n_trials: int, iterations: int, launcher: Any, parallel: int | None = None) -> rlnb.Sweep:
+def array(name: str, n_trials: int, iterations: int, launcher: Any, parallel: int | None = None) -> Sweep:
     """Start a sweep of trainings without a simulator, with a tenth of a second per iteration."""
     return rlnb.sweep(
         "Echo",
@@ -42,27 +43,27 @@ def array(name: str, n_trials: int, iterations: int, launcher: Any, parallel: in
     )
 
 
-def states(sweep: rlnb.Sweep) -> list[str]:
+def states(sweep: Sweep) -> list[str]:
     return [run.state for run in sweep.runs]
 
 
-def running(sweep: rlnb.Sweep, n_trials: int, count: int) -> None:
+def running(sweep: Sweep, n_trials: int, count: int) -> None:
     """Wait until all trials have their runs, and some of them train."""
     wait_until(lambda: len(sweep.runs) == n_trials and states(sweep).count("running") >= count, 60)
 
 
-def arrays(sweep: rlnb.Sweep) -> set[str]:
+def arrays(sweep: Sweep) -> set[str]:
     """Return the ids of the jobs of Slurm whose elements are the runs."""
     return {name.partition("_")[0] for run in sweep.runs for job in run.jobs for name in job.submission.jobs}
 
 
-def host(sweep: rlnb.Sweep) -> int:
+def host(sweep: Sweep) -> int:
     """Return the id of the process that hosts the array."""
     (pid,) = {run.jobs[0].handle["pid"] for run in sweep.runs}
     return int(pid)
 
 
-def hosted(sweep: rlnb.Sweep) -> bool:
+def hosted(sweep: Sweep) -> bool:
     """Return whether the process that hosts the array still runs."""
     try:
         return psutil.Process(host(sweep)).status() != psutil.STATUS_ZOMBIE
@@ -70,7 +71,7 @@ def hosted(sweep: rlnb.Sweep) -> bool:
         return False
 
 
-def most_at_once(sweep: rlnb.Sweep) -> int:
+def most_at_once(sweep: Sweep) -> int:
     """Return the largest number of trainings that ran at once, from the first to the last record of each."""
     events = []
     for run in sweep.runs:

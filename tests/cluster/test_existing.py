@@ -14,6 +14,7 @@ import pytest
 from runs_on_nodes import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
+from rlnb.launchers import DetachedJob
 
 pytestmark = [
     pytest.mark.slow,
@@ -124,7 +125,7 @@ def test_a_node_that_hangs_or_is_lost_during_the_check_is_named(clean: Path, mon
     from rlnb_dask import node, preflight
 
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
-    job, looked = rlnb.HostedJob(run.jobs[0].folder.path), node.look
+    job, looked = DetachedJob(run.jobs[0].folder.path), node.look
     monkeypatch.setattr(preflight, "ANSWER_S", 8.0)
     beats: list[None] = []
     with (

@@ -13,6 +13,7 @@ import pytest
 from runs_on_nodes import LEAVE_S, echo, processes, wait_until
 
 import rlnb
+from rlnb.plugin import ENDED
 
 CANCEL_S = 30.0
 WORKER = "localhost/rlnb-worker"
@@ -53,7 +54,7 @@ def inside(run: rlnb.Run) -> Sequence[psutil.Process]:
 
 def training(run: rlnb.Run) -> rlnb.Run:
     """Wait until a run has trained some iterations in a container."""
-    wait_until(lambda: run.progress[0] >= 3 or run.state in rlnb.ENDED, 120)
+    wait_until(lambda: run.progress[0] >= 3 or run.state in ENDED, 120)
     assert run.state == "running", run.logs()
     assert inside(run)
     return run
@@ -64,7 +65,7 @@ def training(run: rlnb.Run) -> rlnb.Run:
 def test_isaac_lab_trains_in_a_container_and_its_files_belong_to_the_user(slurm: Any, clean: Path, podman: Any) -> None:
     launcher = rlnb.slurm(walltime="00:10:00", cpus_per_node=2, memory_gib_per_node=6, **podman)
     run = rlnb.train("Isaac-Cartpole-Direct", num_envs=16, max_iterations=2, device="cpu", launcher=launcher)
-    wait_until(lambda: inside(run) or run.state in rlnb.ENDED, 120)
+    wait_until(lambda: inside(run) or run.state in ENDED, 120)
     assert inside(run), run.logs()
     assert run.wait(200).state == "completed", run.logs()
     assert run.progress == (2, 2)

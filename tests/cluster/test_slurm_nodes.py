@@ -47,7 +47,7 @@ def test_a_node_whose_prolog_fails_is_named_and_another_one_trains(clean: Path, 
     (restart,) = run.restarts
     assert str(restart) == f"restart 1 of 1 after: {first}"
     assert len(run.jobs) == 2
-    assert not rlnb.goodput([run]).interruptions, "no training was interrupted"
+    assert not run.goodput().interruptions, "no training was interrupted"
 
 
 def test_one_of_two_nodes_is_enough_to_end_the_job(clean: Path, unfit: Break) -> None:

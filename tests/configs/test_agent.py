@@ -17,6 +17,7 @@ from rlnb.configs.agent import (
 )
 from rlnb.configs.card import AgentCard, ConfigField
 from rlnb.hooks import plugins
+from rlnb.plugin import Library
 from rlnb.spec import Manifest, Task
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
@@ -76,7 +77,7 @@ def test_the_tuples_in_the_config_of_a_run_are_read_as_lists(tmp_path: Path) -> 
 
 
 def test_what_rlnb_sets_does_not_count_in_the_config_of_a_whole_run(tmp_path: Path) -> None:
-    library = rlnb.Library(
+    library = Library(
         name="demo", backend="", overruled={"seed": "seed", "steps": "max_iterations", "logger": "", "gone": ""}
     )
     fields = {name: ConfigField(type="any") for name in ("seed", "steps", "logger", "rate", "gamma")}
@@ -169,7 +170,7 @@ def test_a_name_tells_its_libraries(name: str, libraries: tuple[str, ...]) -> No
 
 
 def test_the_horizon_is_found_by_the_name_that_the_library_gives_it() -> None:
-    library = rlnb.Library(name="x", backend="m:B", horizon_key="rollouts")
+    library = Library(name="x", backend="m:B", horizon_key="rollouts")
     assert horizon_of({"agent.rollouts": 16, "trainer.timesteps": 100}, library) == 16
     assert horizon_of({"agent.rollouts": 16, "+agent.rollouts": 32.0}, library) == 32, "the value of the user"
     assert horizon_of({"agent.rollouts.first": 16, "rollouts": None}, library) is None

@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.configs.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard, check_overrides, check_values
+from rlnb.plugin import Problem
 
 FIELDS = {
     "sim.dt": ConfigField(type="float", value=0.005),
@@ -33,7 +34,7 @@ CARD = TaskCard(
 )
 
 
-def whats(problems: list[rlnb.Problem]) -> list[str]:
+def whats(problems: list[Problem]) -> list[str]:
     return [problem.what for problem in problems]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.launchers import Launcher
 
 
 def members(protocol: type) -> set[str]:
@@ -25,10 +26,10 @@ def parameters(function: Any) -> list[tuple[str, Any, Any]]:
 @pytest.mark.parametrize(
     "launcher", [rlnb.local(), rlnb.injected(nodes=2, nproc_per_node=1)], ids=["local", "injected"]
 )
-def test_the_launchers_of_rlnb_implement_the_protocol(launcher: rlnb.Launcher) -> None:
-    missing = {name for name in members(rlnb.Launcher) if not hasattr(launcher, name)}
+def test_the_launchers_of_rlnb_implement_the_protocol(launcher: Launcher) -> None:
+    missing = {name for name in members(Launcher) if not hasattr(launcher, name)}
     assert not missing
     for name in ("check", "submit", "alive", "cancel"):
         argument_names = [name for name, *_ in parameters(getattr(type(launcher), name))]
-        assert argument_names == [name for name, *_ in parameters(getattr(rlnb.Launcher, name))]
+        assert argument_names == [name for name, *_ in parameters(getattr(Launcher, name))]
     assert json.loads(json.dumps(dict(launcher.settings))) == dict(launcher.settings)

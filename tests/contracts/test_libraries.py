@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import Space
 from rlnb.contracts.libraries import TrainContext
+from rlnb.plugin import Library, Manifest, Role, Space
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.storage.serial import from_json, to_json
@@ -32,7 +32,7 @@ def parameters(function: Any) -> list[tuple[str, Any, Any]]:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", agent={"peak": 3})
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", agent={"peak": 3})
     return Context(RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train"), manifest, TrainOptions(trust=True))
 
 
@@ -50,11 +50,11 @@ def test_the_methods_of_the_context_have_the_signatures_of_the_protocol(name: st
 # -- library ---------------------------------------------------------------------------------------------------------
 
 
-ECHO = rlnb.Library(name="echo", backend="rlnb_echo.backend:Echo", metrics={"reward": "Train/mean_reward"})
+ECHO = Library(name="echo", backend="rlnb_echo.backend:Echo", metrics={"reward": "Train/mean_reward"})
 
 
 def test_a_library_survives_json() -> None:
-    assert from_json(rlnb.Library, json.loads(json.dumps(to_json(ECHO)))) == ECHO
+    assert from_json(Library, json.loads(json.dumps(to_json(ECHO)))) == ECHO
 
 
 def test_a_library_is_immutable() -> None:
@@ -66,12 +66,12 @@ def test_a_library_is_immutable() -> None:
 
 
 def test_a_role_survives_json() -> None:
-    learner = rlnb.Role(name="learner", env=False, cpu=True)
-    assert from_json(rlnb.Role, json.loads(json.dumps(to_json(learner)))) == learner
+    learner = Role(name="learner", env=False, cpu=True)
+    assert from_json(Role, json.loads(json.dumps(to_json(learner)))) == learner
 
 
 def test_a_role_steps_envs_on_the_device_of_the_training_by_default() -> None:
-    actor = rlnb.Role(name="actor")
+    actor = Role(name="actor")
     assert (actor.env, actor.cpu) == (True, False)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-import rlnb
+from rlnb.launchers import LauncherType, QueueTable
+from rlnb.plugin import AssetPack, Panel
 
 DESCRIPTIONS = [
-    rlnb.LauncherType(name="pod", factory="my_plugin:Pod"),
-    rlnb.QueueTable(title="jobs", argv=("squeue",)),
-    rlnb.AssetPack(name="arms", version="1", build="my_plugin:build", files={"arms/a.usda": "Apache-2.0"}),
-    rlnb.Panel(title="Gradient", figure=dict),
+    LauncherType(name="pod", factory="my_plugin:Pod"),
+    QueueTable(title="jobs", argv=("squeue",)),
+    AssetPack(name="arms", version="1", build="my_plugin:build", files={"arms/a.usda": "Apache-2.0"}),
+    Panel(title="Gradient", figure=dict),
 ]
 
 

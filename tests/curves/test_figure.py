@@ -11,6 +11,7 @@ import rlnb
 from rlnb.curves import figure
 from rlnb.curves.figure import MEAN_POINTS, bands_figure, mean_curve
 from rlnb.hooks.registry import manager
+from rlnb.plugin import Library, hookimpl
 from rlnb.spec import METRICS, OFF_POLICY_METRICS
 
 ITERATIONS = 12
@@ -77,8 +78,8 @@ def test_the_metrics_of_off_policy_algorithms_have_units():
 
 def test_a_metric_name_of_a_library_is_shown_like_those_of_rlnb(runs, monkeypatch: pytest.MonkeyPatch) -> None:
     meaning = "divergence from the reference policy, in nats per token"
-    library = rlnb.Library(name="own", backend="a:B", metric_names={"kl_to_reference": meaning})
-    plugin = type("Own", (), {"rlnb_libraries": staticmethod(rlnb.hookimpl(lambda: [library]))})
+    library = Library(name="own", backend="a:B", metric_names={"kl_to_reference": meaning})
+    plugin = type("Own", (), {"rlnb_libraries": staticmethod(hookimpl(lambda: [library]))})
     rlnb.register(plugin, "own")
     try:
         name = "kl_to_reference"

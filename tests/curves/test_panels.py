@@ -11,8 +11,9 @@ import pytest
 import rlnb
 from rlnb.curves import panels
 from rlnb.hooks.registry import manager
+from rlnb.plugin import Panel, hookimpl
 
-Panels = Callable[[rlnb.Run], Sequence[rlnb.Panel] | None]
+Panels = Callable[[rlnb.Run], Sequence[Panel] | None]
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def registered() -> Iterator[Callable[[Panels], None]]:
 
     def register(function: Panels) -> None:
         names.append(f"panels-{len(names)}")
-        rlnb.register(type("Plugin", (), {"rlnb_panels": staticmethod(rlnb.hookimpl(function))}), names[-1])
+        rlnb.register(type("Plugin", (), {"rlnb_panels": staticmethod(hookimpl(function))}), names[-1])
 
     yield register
     for name in names:
@@ -34,8 +35,8 @@ def runs(echo_root: Path) -> list[rlnb.Run]:
     return [rlnb.train("Echo", library="echo", max_iterations=2, seed=seed).wait(60) for seed in range(2)]
 
 
-def lines(run: rlnb.Run) -> list[rlnb.Panel]:
-    return [rlnb.Panel(title="<joints>", figure=lambda: go.Figure(go.Scatter(y=[1, 2])))]
+def lines(run: rlnb.Run) -> list[Panel]:
+    return [Panel(title="<joints>", figure=lambda: go.Figure(go.Scatter(y=[1, 2])))]
 
 
 def test_a_plugin_without_a_figure_for_a_run_adds_nothing(
@@ -61,8 +62,8 @@ def test_the_heading_names_the_run_where_there_are_several(
 
 
 def test_one_broken_panel_does_not_hide_the_others(runs: list[rlnb.Run], registered: Callable[[Panels], None]) -> None:
-    def broken(run: rlnb.Run) -> list[rlnb.Panel]:
-        return [rlnb.Panel(title="broken", figure=lambda: 1 / 0), *lines(run)]
+    def broken(run: rlnb.Run) -> list[Panel]:
+        return [Panel(title="broken", figure=lambda: 1 / 0), *lines(run)]
 
     registered(broken)
     page = panels.pictures(runs[:1])
@@ -73,7 +74,7 @@ def test_one_broken_panel_does_not_hide_the_others(runs: list[rlnb.Run], registe
 def test_a_plugin_whose_panels_fail_is_named_and_the_report_is_written(
     runs: list[rlnb.Run], registered: Callable[[Panels], None]
 ) -> None:
-    def fails(run: rlnb.Run) -> list[rlnb.Panel]:
+    def fails(run: rlnb.Run) -> list[Panel]:
         raise ValueError("no such <file>")
 
     registered(fails)

@@ -24,7 +24,7 @@ def asked(url):
 def test_it_shows_the_chosen_runs_by_their_ids_and_ends_when_closed(root):
     runs = [rlnb.train("Echo", **FAST, seed=seed).wait() for seed in range(2)]
     rlnb.train("Echo", **FAST, seed=2).wait()
-    board = rlnb.tensorboard(runs, reload_s=1)
+    board = rlnb.Runs(runs).tensorboard(reload_s=1)
     deadline = time.monotonic() + 30
     while not (shown := asked(f"{board.url}data/runs")) and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -40,7 +40,7 @@ def test_it_listens_on_loopback_only_and_ends_with_its_kernel(root):
     code = """
 import rlnb, time
 run = rlnb.train('Echo', library='echo', agent={'iteration_s': 0.01}, max_iterations=3).wait()
-board = rlnb.tensorboard(run)
+board = run.tensorboard()
 print(board.port, board._process.pid, flush=True)
 time.sleep(600)
 """
@@ -59,7 +59,7 @@ time.sleep(600)
 
 def test_in_a_report_it_is_a_line_of_text(root):
     run = rlnb.train("Echo", **FAST).wait()
-    board = rlnb.tensorboard(run)
+    board = run.tensorboard()
     shown = board._repr_mimebundle_()
     assert shown["text/plain"] == f"TensorBoard of {run.id} ({board.url})"
     assert not [mime for mime in shown if "widget" in mime]
@@ -68,7 +68,7 @@ def test_in_a_report_it_is_a_line_of_text(root):
 
 def test_no_run_and_a_wrong_interval_are_refused(root):
     with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
-        rlnb.tensorboard([])
+        rlnb.Runs([]).tensorboard()
     run = rlnb.train("Echo", **FAST).wait()
     with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not a positive number"):
-        rlnb.tensorboard(run, reload_s=0)
+        run.tensorboard(reload_s=0)

@@ -12,6 +12,7 @@ import rlnb
 from rlnb.diagnosis import rules
 from rlnb.diagnosis.rules import DIAGNOSIS, ENDED, FAILED, Rule
 from rlnb.diagnosis.symptoms import NAMES, Symptom
+from rlnb.results import Diagnosis
 
 BAD = Symptom(name="KL spikes", metric="kl", what="It was 3.", fix="Lower the learning rate.")
 
@@ -101,7 +102,7 @@ def test_a_condition_is_judged_by_the_newest_values(run: rlnb.Run, text: str, ex
 
 def test_a_symptom_is_found_by_its_name_or_as_any(run: rlnb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Rule(DIAGNOSIS).finding(run) is None
-    diagnosis = rlnb.Diagnosis(run=run.id, points=20, symptoms=(BAD,))
+    diagnosis = Diagnosis(run=run.id, points=20, symptoms=(BAD,))
     monkeypatch.setattr(rules, "diagnose", lambda run: diagnosis)
     for text in (DIAGNOSIS, "KL spikes"):
         assert Rule(text).finding(run) == "KL spikes: It was 3. Lower the learning rate."

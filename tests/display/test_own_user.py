@@ -85,7 +85,7 @@ def test_a_connection_that_is_not_over_loopback_is_accepted() -> None:
 @as_root
 def test_tensorboard_answers_its_own_user_and_no_other(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3, warm=False).wait(60)
-    board = rlnb.tensorboard(run)
+    board = run.tensorboard()
     with urllib.request.urlopen(board.url, timeout=30) as page:
         assert page.status == 200
     assert answer(board.port, OTHER_UID) == ""

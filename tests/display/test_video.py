@@ -84,3 +84,9 @@ def test_a_video_without_pictures_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("av")
     Mp4(tmp_path / "none.mp4", fps=5).close()
     assert not (tmp_path / "none.mp4").exists()
+
+
+def test_the_name_of_a_film_that_is_gone_is_escaped() -> None:
+    page = Video(Path("/runs/<script>.mp4"))._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page

@@ -161,7 +161,7 @@ def problem_of(**arguments: Any) -> str:
 
 def test_a_path_that_is_corrected_leads_to_a_start(living: Path) -> None:
     robot = "scene.robot.spawn.usd_path"
-    right = str(rlnb.task_card("Isaac-Cartpole").fields[robot].value)
+    right = str(rlnb.task("Isaac-Cartpole").card().fields[robot].value)
     wrong = rlnb.task("Isaac-Cartpole", overrides={robot: f"{living}/gone.usd"})
     assert problem_of(task=wrong, num_envs=2).endswith("there is no such file. Correct the path.")
     start({"task": rlnb.task("Isaac-Cartpole", overrides={robot: right}), "num_envs": 2})

@@ -110,7 +110,7 @@ def starts(log: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_previews_are_served_by_one_process(log: Path) -> None:
-    rlnb.task_card("Kit")
+    rlnb.task("Kit").card()
     time.sleep(1.5)  # more than IDLE_S: the simulator may rehearse now
     rlnb.simulator().wait()
     assert starts(log) == [], "a rehearsal starts no Isaac Sim"

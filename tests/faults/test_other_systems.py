@@ -101,9 +101,9 @@ print(json.dumps({{
     "preview": refusal(lambda: rlnb.preview("Isaac-Cartpole-Direct")),
     "evaluate": refusal(lambda: run.evaluate(episodes=1)),
     "resume": refusal(lambda: run.resume(max_iterations=8)),
-    "tensorboard": refusal(lambda: rlnb.tensorboard(run)),
+    "tensorboard": refusal(lambda: run.tensorboard()),
     "sweep": refusal(lambda: rlnb.sweep("Echo", "echo", space={{"seed": [1, 2]}}, n_trials=1, name="first")),
-    "scaling": refusal(lambda: rlnb.scaling_study("Echo", "echo", gpus=[1], num_envs=4)),
+    "scaling": refusal(lambda: rlnb.studies.scaling_study("Echo", "echo", gpus=[1], num_envs=4)),
     "view": refusal(lambda: rlnb.view("Isaac-Cartpole-Direct")),
 }}))
 """,
@@ -122,7 +122,7 @@ def test_a_run_for_pods_is_written_and_rendered(root: Path, system: str) -> None
         root,
         """
 run = rlnb.train("Echo", library="echo", launcher=rlnb.injected(nodes=1))
-print(json.dumps({"command": rlnb.render(run, "shell"), "state": run.state}))
+print(json.dumps({"command": run.job_script(), "state": run.state}))
 """,
     )
     assert "rlnb.pods" in answers["command"]

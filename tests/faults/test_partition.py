@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.records import record
 
 WAIT_S = 60.0
@@ -32,7 +33,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def test_what_a_lost_training_logs_later_is_on_no_curve(root: Path) -> None:
-    two = rlnb.LocalLauncher(max_running=2)  # the frozen one keeps its place
+    two = LocalLauncher(max_running=2)  # the frozen one keeps its place
     agent_config = {"iteration_s": 0.02}
     run = rlnb.train("Echo", library="echo", max_iterations=150, agent=agent_config, launcher=two, warm=False)
     wait_until(lambda: run.progress[0] > 40)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.storage import files
 
 SLOW = {"iteration_s": 0.1}
@@ -254,9 +255,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_result(
 
 
 def test_a_run_past_its_walltime_is_stopped(root: Path) -> None:
-    run = rlnb.train(
-        "Echo", library="echo", max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(walltime_s=1.5)
-    )
+    run = rlnb.train("Echo", library="echo", max_iterations=LONG, agent=SLOW, launcher=LocalLauncher(walltime_s=1.5))
     until(lambda: run.state == "timeout")
     with pytest.raises(rlnb.RunError, match="walltime"):
         run.wait()

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 
 WAIT_S, START_S = 30.0, 120.0
 SLOW = {"iteration_s": 0.03}
@@ -64,7 +65,7 @@ def test_a_cancelled_training_loses_no_iteration(root: Path, seed: int) -> None:
 
 
 def test_a_training_past_its_walltime_loses_no_iteration(root: Path) -> None:
-    run = running(launcher=rlnb.LocalLauncher(walltime_s=1.5))
+    run = running(launcher=LocalLauncher(walltime_s=1.5))
     until(lambda: run.state == "timeout")
     assert run.result is not None
     assert run.result.error == "stopped after its walltime of 2 s"

@@ -16,6 +16,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import manager
+from rlnb.plugin import Command, Manifest, hookimpl
 from rlnb.records import record
 from rlnb.records.layout import RunDir
 from rlnb.storage import entries, files
@@ -173,8 +174,8 @@ def test_a_number_that_another_kernel_has_just_taken_for_another_kind_is_not_reu
 
 def test_a_plugin_that_cannot_wrap_the_command_is_not_reported_as_a_disk_error(root: Path) -> None:
     class Container:
-        @rlnb.hookimpl
-        def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> None:
+        @hookimpl
+        def rlnb_wrap_command(self, command: Command, manifest: Manifest) -> None:
             raise FileNotFoundError("there is no apptainer")
 
     rlnb.register(Container(), "container")

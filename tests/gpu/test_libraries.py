@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.spec import Json
+from rlnb.studies import verify_determinism
 from rlnb.tasks import source
 from rlnb.testing.exports import run_export
 
@@ -98,7 +99,7 @@ print(jax.devices()[0].platform)
 def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any) -> rlnb.Run:
     """Train and wait; skip the test if the library is not installed."""
     _, library, agent, task = CASES[case]
-    if lacking := rlnb.task_card(task).agents[library].missing:
+    if lacking := rlnb.task(task).card().agents[library].missing:
         pytest.skip(f"{library} needs {', '.join(lacking)}")
     run = rlnb.train(
         task, library=library, num_envs=64, max_iterations=iterations, agent=agent, device=device, **arguments
@@ -176,6 +177,6 @@ def test_jax_uses_the_device_beside_torch(device: str) -> None:
 
 @pytest.mark.part(1)
 def test_the_same_seed_gives_the_same_training(folder: object, device: str, measured: Measured) -> None:
-    options = {"num_envs": 64, "iterations": ITERATIONS, "device": device, "timeout_s": START_S}
-    proof = rlnb.verify_determinism(TASK, deterministic=True, **options)
+    options = {"num_envs": 64, "max_iterations": ITERATIONS, "device": device, "timeout_s": START_S}
+    proof = verify_determinism(TASK, deterministic=True, **options)
     measured("two trainings with one seed", repr(proof), "bit-equal", proof.deterministic)

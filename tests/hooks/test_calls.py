@@ -19,10 +19,11 @@ from rlnb.curves import panels
 from rlnb.hooks import hookspecs, plugins, registry
 from rlnb.hooks.plugin import HookError
 from rlnb.hooks.registry import REGISTRATION, manager
+from rlnb.plugin import Command, Manifest
 
 Install = Callable[..., None]
 WAIT_S = 60.0
-MANIFEST = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+MANIFEST = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
 NAME = r"plugin 'broken' \(rlnb-broken 1\.0\)"
 FAULTS = {
     "raises": ("raise ValueError('of all things')", "raised ValueError: of all things"),
@@ -43,7 +44,7 @@ def broken(install: Install, fault: tuple[str, str]) -> Callable[[str], str]:
 
     def install_with(hook: str) -> str:
         arguments = ", ".join(getattr(hookspecs, hook).__code__.co_varnames)
-        install("broken", f"import rlnb\n\n\n@rlnb.hookimpl\ndef {hook}({arguments}):\n    {fault[0]}\n")
+        install("broken", f"import rlnb\n\n\n@rlnb.plugin.hookimpl\ndef {hook}({arguments}):\n    {fault[0]}\n")
         return rf"{hook}\(\) of the {NAME} {fault[1]}"
 
     return install_with
@@ -65,8 +66,8 @@ Broken = Callable[[str], str]
 def test_a_plugin_that_registers_nothing_valid_is_left_out_of_all_hooks(
     install: Install, fault: tuple[str, str], hook: str
 ) -> None:
-    panels_hook = "@rlnb.hookimpl\ndef rlnb_panels(run):\n    return []\n"
-    install("broken", f"import rlnb\n\n\n@rlnb.hookimpl\ndef {hook}():\n    {fault[0]}\n\n\n{panels_hook}")
+    panels_hook = "@rlnb.plugin.hookimpl\ndef rlnb_panels(run):\n    return []\n"
+    install("broken", f"import rlnb\n\n\n@rlnb.plugin.hookimpl\ndef {hook}():\n    {fault[0]}\n\n\n{panels_hook}")
     with pytest.warns(UserWarning, match=rf"^The {NAME} is left out: {hook}\(\) {fault[1]}"):
         assert list(registry.call("rlnb_panels", run=None)) == []
     assert not manager().has_plugin("broken")
@@ -141,9 +142,9 @@ def test_the_error_of_a_plugins_figures_takes_their_place(run: rlnb.Run, broken:
 
 def test_a_hook_is_called_of_the_last_registered_plugin_first(install: Install) -> None:
     for name, value in (("aa", "['a']"), ("bb", "['b']")):
-        code = f"@rlnb.hookimpl\ndef rlnb_wrap_command():\n    return rlnb.Command(argv={value})\n"
+        code = f"@rlnb.plugin.hookimpl\ndef rlnb_wrap_command():\n    return rlnb.plugin.Command(argv={value})\n"
         install(name, f"import rlnb\n\n\n{code}")
-    arguments = {"command": rlnb.Command(argv=("c",)), "manifest": MANIFEST}
+    arguments = {"command": Command(argv=("c",)), "manifest": MANIFEST}
     answers = registry.call("rlnb_wrap_command", **arguments)
     assert [answer.value.argv for answer in answers if answer.value] == [["b"], ["a"]]
     assert registry.require("rlnb_wrap_command", **arguments).argv == ["b"]
@@ -169,7 +170,7 @@ def test_every_command_works_without_the_plugins_that_fail(
 ) -> None:
     for number, (body, _) in enumerate(FAULTS.values()):
         for hook in REGISTRATION:
-            code = f"import rlnb\n\nprint('1')\n\n\n@rlnb.hookimpl\ndef {hook}():\n    print('2')\n    {body}\n"
+            code = f"import rlnb\n\nprint('1')\n\n\n@rlnb.plugin.hookimpl\ndef {hook}():\n    print('2')\n    {body}\n"
             install(f"{hook}_{number}", code)
     install("leaving", "import sys\nsys.exit(3)\n")
     monkeypatch.setattr(rlnb.options, "root", tmp_path)

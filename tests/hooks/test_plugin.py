@@ -17,14 +17,14 @@ import pytest
 from rlnb.hooks import plugin as plugins
 from rlnb.hooks.plugin import Plugin, cause_of, heavy_imports, load_module, reason_of
 
-ENTRY = metadata.EntryPoint(name="x", value="rlnb_x", group="rlnb")
+ENTRY = metadata.EntryPoint(name="x", value="rlnb_try", group="rlnb")
 
 
 def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> Plugin:
     """Return the plugin of a module with this code, after its import."""
-    (tmp_path / "rlnb_x.py").write_text(code)
+    (tmp_path / "rlnb_try.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "rlnb_x", raising=False)
+    monkeypatch.delitem(sys.modules, "rlnb_try", raising=False)
     plugin = Plugin(name="x", distribution="rlnb-x", version="1.0")
     module = load_module(ENTRY, plugin)
     assert (module is None) == bool(plugin.error)
@@ -44,7 +44,11 @@ def test_a_plugin_is_named_with_its_distribution_and_version() -> None:
             "its import raised ZeroDivisionError: division by zero ({file}, line 1)",
             "Update or uninstall rlnb-x.",
         ),
-        ("def f(:", "its import raised SyntaxError: invalid syntax (rlnb_x.py, line 1)", "Update or uninstall rlnb-x."),
+        (
+            "def f(:",
+            "its import raised SyntaxError: invalid syntax (rlnb_try.py, line 1)",
+            "Update or uninstall rlnb-x.",
+        ),
         ("import sys\nsys.exit(3)", "its import called sys.exit(3) ({file}, line 2)", "Update or uninstall rlnb-x."),
         (
             "import no_such.thing",
@@ -63,7 +67,7 @@ def test_the_error_of_an_import_has_its_place_and_its_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, error: str, fix: str
 ) -> None:
     plugin = loaded(tmp_path, monkeypatch, code)
-    assert plugin.error.startswith(error.format(file=tmp_path / "rlnb_x.py"))
+    assert plugin.error.startswith(error.format(file=tmp_path / "rlnb_try.py"))
     assert plugin.fix == fix
 
 

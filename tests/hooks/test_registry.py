@@ -16,10 +16,11 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.hooks.plugin import HookError, Plugin
 from rlnb.hooks.registry import hooks_of, installed, manager, package_versions, register, registry
+from rlnb.plugin import Library, hookimpl
 
 Install = Callable[..., None]
-HOOK = "import rlnb\n\n\n@rlnb.hookimpl\n"
-LIBRARY = f"{HOOK}def rlnb_libraries():\n    return [rlnb.Library(name='{{name}}', backend='a:B')]\n"
+HOOK = "import rlnb\n\n\n@rlnb.plugin.hookimpl\n"
+LIBRARY = f"{HOOK}def rlnb_libraries():\n    return [rlnb.plugin.Library(name='{{name}}', backend='a:B')]\n"
 
 
 def of(name: str) -> Plugin:
@@ -70,13 +71,13 @@ def test_a_list_of_plugins_shows_the_errors_in_place_of_warnings(install: Instal
 
 
 def test_a_plugin_that_fails_in_one_hook_registers_nothing_at_all(install: Install) -> None:
-    install("half", LIBRARY.format(name="half") + "\n\n@rlnb.hookimpl\ndef rlnb_tasks():\n    return 3\n")
+    install("half", LIBRARY.format(name="half") + "\n\n@rlnb.plugin.hookimpl\ndef rlnb_tasks():\n    return 3\n")
     with pytest.warns(UserWarning, match=r"'half' .* is left out: rlnb_tasks\(\) returned int"):
         assert "half" not in plugins.libraries()
 
 
 def test_a_plugin_that_fails_takes_no_name_from_another_one(install: Install) -> None:
-    install("half", LIBRARY.format(name="echo") + "\n\n@rlnb.hookimpl\ndef rlnb_tasks():\n    return 3\n")
+    install("half", LIBRARY.format(name="echo") + "\n\n@rlnb.plugin.hookimpl\ndef rlnb_tasks():\n    return 3\n")
     with pytest.warns(UserWarning, match="plugin") as caught:
         assert plugins.library("echo").backend.startswith("rlnb_echo")
     assert len(caught) == 1
@@ -90,7 +91,7 @@ def test_a_hook_that_looks_up_what_plugins_register_is_left_out(install: Install
 
 def test_threads_that_look_up_plugins_at_once_see_the_same(install: Install) -> None:
     slow = "import time\n\nimport rlnb\n\ntime.sleep(0.1)\n"
-    install("slow", f"{slow}@rlnb.hookimpl\ndef rlnb_tasks():\n    time.sleep(0.1)\n    return 3\n")
+    install("slow", f"{slow}@rlnb.plugin.hookimpl\ndef rlnb_tasks():\n    time.sleep(0.1)\n    return 3\n")
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         warnings.simplefilter("ignore")
         answers = list(pool.map(lambda _: (id(manager()), [*plugins.libraries()]), range(4)))
@@ -116,7 +117,7 @@ def test_a_misspelt_hook_and_one_without_its_mark_are_reported(install: Install)
         "The plugin 'typing' (rlnb-typing 1.0) implements rlnb_chek, which is not a hook of rlnb, so it is never "
         "called. Did you mean 'rlnb_check'?",
         "The plugin 'typing' (rlnb-typing 1.0) has a function rlnb_panels that is never called. Mark it with "
-        "@rlnb.hookimpl.",
+        "@rlnb.plugin.hookimpl.",
     ]
     assert not of("typing").error
     assert len(of("typing").remarks) == 2
@@ -162,8 +163,11 @@ def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -
 @pytest.mark.parametrize(
     ("hook", "item", "name"),
     [
-        ("launchers", "LauncherType(name='local', factory='a:B')", "a launcher named 'local'"),
-        ("libraries", "Library(name='script', backend='a:B')", "a library named 'script'"),
+        *(
+            ("launchers", f"launchers.LauncherType(name='{name}', factory='a:B')", f"a launcher named '{name}'")
+            for name in ("local", "train", "results", "spec", "replay")
+        ),
+        ("libraries", "plugin.Library(name='script', backend='a:B')", "a library named 'script'"),
     ],
 )
 def test_a_plugin_cannot_take_a_name_of_rlnb_itself(install: Install, hook: str, item: str, name: str) -> None:
@@ -220,15 +224,21 @@ def test_a_backend_in_a_module_that_does_not_exist_is_reported_before_anything_s
 
 
 def by_hand(**hooks: Any) -> type:
-    return type("Plugin", (), {name: staticmethod(rlnb.hookimpl(function)) for name, function in hooks.items()})
+    return type("Plugin", (), {name: staticmethod(hookimpl(function)) for name, function in hooks.items()})
 
 
 @pytest.mark.parametrize(
     ("hooks", "fault"),
     [
         ({"rlnb_libraries": lambda: None}, r"rlnb_libraries\(\) returned None"),
-        ({"rlnb_libraries": lambda: [rlnb.Library(name="echo", backend="a:B")]}, "a library named 'echo' is there"),
-        ({"rlnb_libraries": lambda: [rlnb.Library(name="script", backend="a:B")]}, "a library named 'script' is there"),
+        (
+            {"rlnb_libraries": lambda: [Library(name="echo", backend="a:B")]},
+            "a library named 'echo' is there",
+        ),
+        (
+            {"rlnb_libraries": lambda: [Library(name="script", backend="a:B")]},
+            "a library named 'script' is there",
+        ),
         ({"rlnb_tasks": lambda: [rlnb.Task(id="Echo")]}, "a task named 'Echo' is there already"),
         ({"rlnb_tasks": lambda: rlnb.libraries()}, r"rlnb_tasks\(\) raised RlnbError: A hook .* cannot look up"),
         ({"rlnb_check": lambda manifst: []}, "PluginValidationError: "),
@@ -244,14 +254,14 @@ def test_a_plugin_that_is_registered_by_hand_and_fails_is_refused(hooks: dict[st
 
 
 class Methods:
-    @rlnb.hookimpl
+    @hookimpl
     def rlnb_check(self, manifest: object) -> list[object]:
         return []
 
 
 class Functions:
     @staticmethod
-    @rlnb.hookimpl
+    @hookimpl
     def rlnb_check(manifest: object) -> list[object]:
         return []
 

@@ -13,6 +13,7 @@ import rlnb
 from rlnb import options
 from rlnb.interactive.debugger import step_of
 from rlnb.protocol.requests import EnvData
+from rlnb.results import Debugger, EnvStep, Stop
 from rlnb.simulation import simulator
 from rlnb.tasks import source
 
@@ -43,7 +44,7 @@ class PuckEnv(CartpoleEnv):
 
 
 @pytest.fixture
-def debugger(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rlnb.Debugger]:
+def debugger(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Debugger]:
     monkeypatch.setattr(options, "warm", True)
     source.write_module(options.folders, "Puck", TASK, "test.ipynb")
     debugger = rlnb.debug("Puck", num_envs=NUM_ENVS, device="cpu")
@@ -62,10 +63,10 @@ def line_of(text: str) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
-def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb.Debugger) -> None:
+def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: Debugger) -> None:
     assert [*debugger.first] == ["observations/policy"]
     step = debugger.step(np.zeros((NUM_ENVS, 1)), steps=2)
-    assert isinstance(step, rlnb.EnvStep)
+    assert isinstance(step, EnvStep)
     assert {name: array.shape for name, array in step.items()} == {
         "observations/policy": (NUM_ENVS, 4),
         "rewards": (NUM_ENVS,),
@@ -85,13 +86,13 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
     with pytest.raises(rlnb.RlnbError, match=r"actions= has the shape \(3, 2\), but this env takes \(3, 1\)"):
         debugger.step(np.zeros((NUM_ENVS, 2)))
 
-    assert isinstance(debugger.reset(seed=1), rlnb.EnvStep)
+    assert isinstance(debugger.reset(seed=1), EnvStep)
     assert debugger["scale"].tolist() == [0.5] * NUM_ENVS  # type: ignore[union-attr]
     line = line_of("reward = height")
     with pytest.raises(rlnb.RlnbError, match=r"Line 1000 of .* has no code"):
         debugger.break_at(1000)
     stop = debugger.break_at(line).step()
-    assert isinstance(stop, rlnb.Stop)
+    assert isinstance(stop, Stop)
     assert stop.place.endswith(f"/puck.py, line {line}, in _get_rewards")
     assert stop["height.shape[0]"] == str(NUM_ENVS)
     assert "reward" not in stop.variables
@@ -99,21 +100,21 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
     with pytest.raises(rlnb.RlnbError, match=r"stopped at .*, line \d+, in _get_rewards\. Use debugger"):
         debugger.reset()
     after = stop.next()
-    assert isinstance(after, rlnb.Stop)
+    assert isinstance(after, Stop)
     assert "reward" in after.variables
     assert "stopped at" in repr(after)
     assert "<b>stopped at" in after._repr_html_()
     debugger.clear()
     step = after.resume()
-    assert isinstance(step, rlnb.EnvStep)
+    assert isinstance(step, EnvStep)
     assert debugger.stopped is None
-    assert isinstance(debugger.step(), rlnb.EnvStep), "there is no breakpoint any more"
+    assert isinstance(debugger.step(), EnvStep), "there is no breakpoint any more"
     with pytest.raises(rlnb.RlnbError, match="condition= is not possible for a function"):
         debugger.break_at("_get_rewards", condition="True")
-    assert isinstance(debugger.break_at("_get_rewards").step(), rlnb.Stop)
+    assert isinstance(debugger.break_at("_get_rewards").step(), Stop)
     pid = rlnb.simulator().pid
     again = rlnb.debug("Puck", num_envs=1, device="cpu")  # the cell is run again while the code has stopped
-    assert isinstance(again.step(), rlnb.EnvStep)
+    assert isinstance(again.step(), EnvStep)
     again.close()
     assert rlnb.preview("Puck", num_envs=1, steps=0, device="cpu").clip
     assert rlnb.simulator().pid != pid, "a process with breakpoints does nothing else"
@@ -126,7 +127,7 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
 
 def test_a_step_is_a_table_of_its_arrays() -> None:
     arrays = {"observations/policy": np.array([[1.0, 3.0]]), "terminated": np.array([], dtype=bool)}
-    step = rlnb.EnvStep(arrays=arrays, log={"<height>": 0.25})
+    step = EnvStep(arrays=arrays, log={"<height>": 0.25})
     assert repr(step).splitlines() == ["EnvStep", "observations/policy  1 x 2  1  2  3", "terminated  0"]
     page = step._repr_html_()
     assert "observations/policy" in page

@@ -1,4 +1,4 @@
-"""``rlnb.replay`` with real Isaac Lab on a CPU."""
+"""``run.replay()`` with real Isaac Lab on a CPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb import options
+from rlnb.results import EnvStep
 from rlnb.simulation import simulator
 from rlnb.tasks import source
 
@@ -57,13 +58,13 @@ def test_recorded_steps_are_repeated_bit_by_bit_through_resets_and_random_number
     flight = run.flight
     assert flight is not None
     assert (flight.step, flight.replay_from) == (STEP, 32)
-    replay = rlnb.replay(run)
+    replay = run.replay()
     step = replay.to()
-    assert isinstance(step, rlnb.EnvStep)
+    assert isinstance(step, EnvStep)
     assert np.isfinite(step["rewards"]).all()
     assert replay.next_step == STEP
     step = replay.step()
-    assert isinstance(step, rlnb.EnvStep)
+    assert isinstance(step, EnvStep)
     assert np.flatnonzero(np.isinf(step["rewards"])).tolist() == [ENV]
     np.testing.assert_array_equal(
         step["observations/policy"], flight.arrays["observation/policy"][STEP - flight.first_step]

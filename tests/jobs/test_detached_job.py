@@ -12,6 +12,7 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.jobs import jobs
 from rlnb.jobs.detached_job import go_on, rest_of
+from rlnb.plugin import Result
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.storage import files
@@ -22,7 +23,7 @@ def interrupted(root: Path) -> rlnb.Run:
     """A training in pods that its cluster interrupted."""
     launcher = rlnb.injected(nodes=1)  # type: ignore[attr-defined]
     run = rlnb.train("Echo", library="echo", max_iterations=4, launcher=launcher)
-    files.write_once(run.jobs[0].folder.result, rlnb.Result(outcome="failed", values={"interrupted": True}))
+    files.write_once(run.jobs[0].folder.result, Result(outcome="failed", values={"interrupted": True}))
     return rlnb.Run(run.path)
 
 

@@ -16,6 +16,8 @@ from rlnb.cli.training import show_run
 from rlnb.errors import RlnbError
 from rlnb.jobs import jobs
 from rlnb.jobs.jobs import in_simulator, say_losses, say_where, what_is_left
+from rlnb.launchers import LocalLauncher, Resources
+from rlnb.plugin import Manifest, Result
 from rlnb.records.flight import Flight, write
 from rlnb.records.layout import RunDir
 from rlnb.records.options import CheckpointOptions, TrainOptions
@@ -125,7 +127,7 @@ def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkey
     def refuse(*_: object) -> NoReturn:
         raise rlnb.RlnbError("the queue is closed")
 
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
+    monkeypatch.setattr(LocalLauncher, "submit", refuse)
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         run.resume(max_iterations=4)
     assert (len(run.jobs), run.state) == (1, "completed")
@@ -137,15 +139,15 @@ def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkey
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_deterministic_training_gets_a_process_of_its_own(root: Path, deterministic: bool) -> None:
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r",
         created="",
         task=rlnb.Task(id="Isaac-Cartpole"),
         library="rsl_rl",
         deterministic=deterministic,
-        resources=rlnb.Resources(device="cpu"),
+        resources=Resources(device="cpu"),
     )
-    new = jobs.NewJob(run_path=root / "r", manifest=manifest, job=Job(kind="train"), launcher=rlnb.LocalLauncher())
+    new = jobs.NewJob(run_path=root / "r", manifest=manifest, job=Job(kind="train"), launcher=LocalLauncher())
     new.records("0-train")
     assert new.fits_simulator is not deterministic
 
@@ -192,10 +194,10 @@ def test_a_job_is_not_added_to_a_run_that_has_been_deleted(root: Path) -> None:
 def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "r")
     run.path.mkdir()
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
     files.write_once(run.manifest, manifest)
     job = run.next_job("train", lambda _: {"job.json": Job(kind="train", restart=1, max_restarts=1)})
-    files.write_once(job.result, rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
+    files.write_once(job.result, Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
     record = RunRecord(run.path)
     with pytest.raises(rlnb.RunError, match=r"^r \(train, restart 1 of 1\) failed: node 1 is lost\n"):
         jobs.raise_unless_completed(record, record.training)
@@ -205,7 +207,7 @@ def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
 def test_the_next_call_after_a_failed_evaluation_or_export_is_its_log(root: Path, kind: JobKind) -> None:
     run = echo(max_iterations=5).wait(WAIT_S)
     job = run.record.folder.next_job(kind, lambda _: {"job.json": Job(kind=kind)})
-    files.write_once(job.result, rlnb.Result(outcome="failed", error="no room"))
+    files.write_once(job.result, Result(outcome="failed", error="no room"))
     with pytest.raises(rlnb.RunError, match=rf"\({kind}\) failed: no room\n.*\n  next: .*\.logs\(200\)$"):
         jobs.raise_unless_completed(run.record, JobRecord(job, "local"))
 
@@ -240,7 +242,9 @@ def test_the_advice_after_a_failure_is_a_call_that_can_help(root: Path) -> None:
         what="The reward is nan", kind="reward", name="", label="", index=0, env=0, step=3, iteration=0, first_step=0
     )
     write(job.flight(0), dataclasses.replace(flight, replay_from=0), {}, {})
-    assert advice().endswith(f"rlnb.replay({run.id!r})"), "a training that goes on would meet the same value again"
+    assert advice().endswith(f"rlnb.get_run({run.id!r}).replay()"), (
+        "a training that goes on would meet the same value again"
+    )
     write(job.flight(0), flight, {}, {})
     assert advice().endswith(".flight"), "it cannot be replayed"
     shutil.rmtree(job.flight(0))

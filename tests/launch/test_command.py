@@ -10,18 +10,20 @@ import pytest
 
 import rlnb
 from rlnb.launch.command import interpreter, ranks_of, runs_worker, worker_command
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
 PATHS = (str(RUN), str(JOB))
 
 
-def manifest(nproc_per_node: int = 1, python: str | None = "/opt/env/bin/python") -> rlnb.Manifest:
-    return rlnb.Manifest(
+def manifest(nproc_per_node: int = 1, python: str | None = "/opt/env/bin/python") -> Manifest:
+    return Manifest(
         run_id="r1",
         created="2026-01-01T00:00:00+00:00",
         task=rlnb.Task(id="Isaac-Cartpole-Direct"),
         library="rsl_rl",
-        resources=rlnb.Resources(nproc_per_node=nproc_per_node),
+        resources=Resources(nproc_per_node=nproc_per_node),
         python=python,
     )
 
@@ -87,16 +89,20 @@ def test_the_limits_of_the_launcher_are_in_the_command() -> None:
 
 
 def test_the_ranks_of_a_node_are_read_from_its_command() -> None:
-    def ranks(resources: rlnb.Resources, kind: str = "train") -> int:
+    def ranks(resources: Resources, kind: str = "train") -> int:
         request = dataclasses.replace(manifest(), resources=resources)
         return ranks_of(worker_command(request, kind, RUN, JOB).argv)  # type: ignore[arg-type]
 
-    assert (ranks(rlnb.Resources()), ranks(TWO_BY_TWO), ranks(rlnb.Resources(nproc_per_node=4))) == (1, 2, 4)
+    assert (
+        ranks(Resources()),
+        ranks(TWO_BY_TWO),
+        ranks(Resources(nproc_per_node=4)),
+    ) == (1, 2, 4)
     assert ranks(TWO_BY_TWO, "evaluate") == 1
     assert ranks_of(("python", "train.py", "--nproc_per_node=8")) == 1, "a script's own argument"
 
 
-TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
+TWO_BY_TWO = Resources(nodes=2, nproc_per_node=2)
 
 
 def test_on_several_nodes_the_agent_sets_the_node_rank() -> None:
@@ -114,7 +120,7 @@ def test_the_shell_command_of_several_nodes_has_variables_for_the_node() -> None
 
 
 def test_only_a_training_sets_the_threads_of_a_rank() -> None:
-    request = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
+    request = dataclasses.replace(manifest(), resources=Resources(nproc_per_node=2, threads=1))
     assert worker_command(request, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
     assert "OMP_NUM_THREADS" not in worker_command(request, "evaluate", RUN, JOB).env
     assert "OMP_NUM_THREADS" not in worker_command(manifest(), "train", RUN, JOB).env

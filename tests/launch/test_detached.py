@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-import rlnb
-from rlnb.launch.detached import HostedLauncher, HostProcess, handle_of
+from rlnb.launch.detached import DetachedLauncher, HostProcess, handle_of
+from rlnb.launchers import LocalLauncher
 from rlnb.storage.serial import from_json
 
 WAIT_S = 20.0
 
 
-class Sleeper(HostedLauncher):
+class Sleeper(DetachedLauncher):
     """A launcher whose host prints a line and waits until it is killed."""
 
     log = "sleeper.log"
@@ -68,8 +68,8 @@ def test_whether_a_process_on_another_machine_lives_is_unknown() -> None:
 def test_a_handle_is_json_that_finds_the_process_again(child: subprocess.Popen[bytes]) -> None:
     handle = json.loads(json.dumps(handle_of(child.pid)))
     assert handle == {"host": socket.gethostname(), "pid": child.pid, "created_s": handle["created_s"]}
-    assert HostedLauncher().alive(handle, Path("job")) is True
-    assert HostedLauncher().alive({**handle, "of_a_newer_version": 1}, Path("job")) is True
+    assert DetachedLauncher().alive(handle, Path("job")) is True
+    assert DetachedLauncher().alive({**handle, "of_a_newer_version": 1}, Path("job")) is True
 
 
 def test_the_host_is_detached_and_logs_to_the_folder_of_its_job(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_host_is_detached_and_logs_to_the_folder_of_its_job(tmp_path: Path) 
     assert launcher.alive(handle, tmp_path) is False
 
 
-class Queued(HostedLauncher):
+class Queued(DetachedLauncher):
     """A launcher that remembers which entries of its queue it has removed."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ def test_a_host_on_another_machine_is_gone_once_it_is_silent(tmp_path: Path) -> 
 
 
 def test_a_job_with_a_damaged_handle_can_be_cancelled(tmp_path: Path) -> None:
-    rlnb.LocalLauncher().cancel({"pid": -5}, tmp_path)
+    LocalLauncher().cancel({"pid": -5}, tmp_path)
 
 
 def test_a_host_does_not_write_where_a_link_leads(tmp_path: Path) -> None:

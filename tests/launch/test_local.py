@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.testing import LauncherConformance
 
@@ -20,25 +21,25 @@ NO_SECONDS = [0, -1.5, True, "60", float("nan"), float("inf")]
 def test_max_running_is_a_positive_whole_number(value: Any) -> None:
     message = f"max_running={value!r} is not a positive whole number. Use max_running=1."
     with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(message)}$"):
-        rlnb.LocalLauncher(max_running=value)
+        LocalLauncher(max_running=value)
 
 
 @pytest.mark.parametrize("value", NO_SECONDS)
 def test_a_walltime_is_a_positive_number_of_seconds(value: Any) -> None:
     message = f"walltime_s={value!r} is not a positive number. Use walltime_s=3600, or None for no limit."
     with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(message)}$"):
-        rlnb.LocalLauncher(walltime_s=value)
+        LocalLauncher(walltime_s=value)
 
 
 def test_one_error_names_all_problems() -> None:
     with pytest.raises(rlnb.RlnbError, match=r"max_running=0 .* walltime_s=0 "):
-        rlnb.LocalLauncher(max_running=0, walltime_s=0)
+        LocalLauncher(max_running=0, walltime_s=0)
 
 
 def test_its_settings_recreate_the_launcher() -> None:
-    launcher = rlnb.LocalLauncher(max_running=2, walltime_s=0.5)
-    assert rlnb.LocalLauncher(**launcher.settings).settings == {"max_running": 2, "walltime_s": 0.5}
-    assert rlnb.LocalLauncher().max_running >= 1
+    launcher = LocalLauncher(max_running=2, walltime_s=0.5)
+    assert LocalLauncher(**launcher.settings).settings == {"max_running": 2, "walltime_s": 0.5}
+    assert LocalLauncher().max_running >= 1
 
 
 Machine = Callable[..., None]
@@ -71,7 +72,7 @@ def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
     machine: Machine, gpus: int, device: str, ranks: int, problem: str | None
 ) -> None:
     machine(",".join(["0a", "0b"][:gpus]))
-    texts = [str(one.what) for one in rlnb.LocalLauncher().check(manifest(device, ranks))]
+    texts = [str(one.what) for one in LocalLauncher().check(manifest(device, ranks))]
     assert len(texts) == (problem is not None)
     assert problem is None or problem in texts[0]
 
@@ -79,20 +80,20 @@ def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
 @pytest.mark.parametrize("ranks", [0, -1, "2", None])
 def test_an_odd_number_of_ranks_is_no_error_on_a_machine_with_a_gpu(machine: Machine, ranks: Any) -> None:
     machine("0a")
-    assert rlnb.LocalLauncher().check(manifest("auto", ranks)) == []
+    assert LocalLauncher().check(manifest("auto", ranks)) == []
 
 
 def test_ranks_whose_role_stays_on_the_cpu_need_no_gpu(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine("0a")
-    (problem,) = rlnb.LocalLauncher().check(manifest("cuda", 3))
+    (problem,) = LocalLauncher().check(manifest("cuda", 3))
     assert problem.what == "3 ranks need a GPU each, but this machine has 1 NVIDIA GPU."
     monkeypatch.setattr("rlnb.hooks.plugins.gpu_ranks", lambda manifest: 1)
-    assert rlnb.LocalLauncher().check(manifest("cuda", 3)) == []
+    assert LocalLauncher().check(manifest("cuda", 3)) == []
 
 
 def test_the_reason_why_cuda_has_no_gpu_is_in_the_problem(machine: Machine) -> None:
     machine("0a", error=803)
-    (problem,) = rlnb.LocalLauncher().check(manifest("cuda"))
+    (problem,) = LocalLauncher().check(manifest("cuda"))
     assert "has no NVIDIA GPU that CUDA can use (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)" in str(problem.what)
     assert str(problem.fix) == 'device="cpu"'
 

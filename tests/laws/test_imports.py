@@ -175,7 +175,8 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
     ]
 
 
-PUBLIC = {module.__name__: module.__all__ for module in (rlnb, rlnb.backend, rlnb.tracking)}
+FACES = (rlnb, rlnb.backend, rlnb.launchers, rlnb.plugin, rlnb.results, rlnb.studies, rlnb.tracking)
+PUBLIC = {module.__name__: module.__all__ for module in FACES}
 
 
 def plugin_modules() -> list[Path]:
@@ -198,8 +199,9 @@ def private_names_in(path: Path) -> list[str]:
                 private.append(f"line {node.lineno}: {ast.unparse(node)}")
         elif isinstance(node, ast.Import):
             private += [f"line {node.lineno}: import {a.name}" for a in node.names if a.name.startswith("rlnb.")]
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb" and node.attr not in rlnb.__all__:
-            private.append(f"line {node.lineno}: rlnb.{node.attr}")
+        elif isinstance(node, ast.Attribute):
+            name, names = ast.unparse(node), PUBLIC.get(ast.unparse(node.value), [node.attr])
+            private += [] if node.attr in names or name in PUBLIC else [f"line {node.lineno}: {name}"]
     return private
 
 

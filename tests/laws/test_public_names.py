@@ -2,20 +2,134 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 import rlnb
-import rlnb.backend
 import rlnb.tracking
 
 PUBLIC = [
+    "CheckError",
+    "NotFoundError",
+    "RlnbError",
+    "Run",
+    "RunError",
+    "Runs",
+    "Task",
+    "WorkerError",
+    "__version__",
+    "camera_budget",
+    "check",
+    "compare",
+    "debug",
+    "define",
+    "get_run",
+    "libraries",
+    "options",
+    "preview",
+    "register",
+    "report",
+    "runs",
+    "simulator",
+    "sweep",
+    "task",
+    "train",
+    "tune",
+    "view",
+    "watch",
+]
+LAUNCHERS = [
+    "ArrayLauncher",
+    "Catalog",
+    "DetachedJob",
+    "DetachedLauncher",
+    "Launcher",
+    "LauncherType",
+    "LocalLauncher",
+    "QueueTable",
+    "RemoteLauncher",
+    "Resources",
+    "make_launcher",
+]
+PLUGIN = [
+    "AssetPack",
+    "Command",
+    "ENDED",
+    "GpuFacts",
+    "Input",
+    "Library",
+    "Manifest",
+    "Panel",
+    "Problem",
+    "Result",
+    "Role",
+    "Space",
+    "gpu_facts",
+    "hookimpl",
+]
+RESULTS = [
+    "AgentConfig",
+    "Alert",
+    "Archiving",
+    "CameraBudget",
+    "CameraFeed",
+    "Checkpoints",
+    "Comparison",
+    "Debugger",
+    "Determinism",
+    "Diagnosis",
+    "EnvStep",
+    "Evaluation",
+    "Finding",
+    "Flight",
+    "Goodput",
+    "Groups",
+    "JobRecord",
+    "LiveView",
+    "Manifest",
+    "Metrics",
+    "Notes",
+    "Preview",
+    "Pruning",
+    "Replay",
+    "Restart",
+    "Result",
+    "ScalingStudy",
+    "Shortage",
+    "Simulator",
+    "Started",
+    "Stop",
+    "Sweep",
+    "Symptom",
+    "Synchronisation",
+    "Tags",
+    "TaskCard",
+    "TensorBoard",
+    "Tuner",
+    "Video",
+    "Viewer",
+    "Waits",
+]
+STUDIES = [
+    "compare_libraries",
+    "get_sweep",
+    "scaling_study",
+    "verify_determinism",
+    "verify_sync",
+]
+MOVED = [
     "AgentConfig",
     "Alert",
     "ArrayLauncher",
     "AssetPack",
     "CameraBudget",
     "Catalog",
-    "CheckError",
     "Command",
     "Comparison",
     "Debugger",
@@ -36,7 +150,6 @@ PUBLIC = [
     "Library",
     "LocalLauncher",
     "Manifest",
-    "NotFoundError",
     "Panel",
     "Preview",
     "Problem",
@@ -45,57 +158,32 @@ PUBLIC = [
     "Replay",
     "Resources",
     "Result",
-    "RlnbError",
     "Role",
-    "Run",
-    "RunError",
-    "Runs",
     "ScalingStudy",
     "Simulator",
     "Space",
     "Stop",
     "Sweep",
     "Symptom",
-    "Task",
     "TensorBoard",
     "Tuner",
     "Viewer",
-    "WorkerError",
-    "__version__",
     "agent",
-    "camera_budget",
-    "check",
-    "compare",
     "compare_libraries",
-    "debug",
-    "define",
-    "get_run",
     "get_sweep",
     "goodput",
     "gpu_facts",
     "hookimpl",
-    "libraries",
     "make_launcher",
-    "options",
-    "preview",
-    "register",
     "render",
     "replay",
-    "report",
-    "runs",
     "scaling_study",
-    "simulator",
-    "sweep",
-    "task",
     "task_card",
     "tensorboard",
-    "train",
-    "tune",
     "verify_determinism",
     "verify_sync",
-    "view",
-    "watch",
 ]
+"""Names that stood at the top before."""
 
 
 BACKEND = sorted(
@@ -119,13 +207,67 @@ BACKEND = sorted(
 )
 
 
+NOT_RETURNED = {"RunRecord"}
+"""Types of attributes that are for rlnb itself."""
 TRACKING = ["Row", "Tracker", "follow", "main", "outcome"]
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
     assert rlnb.__all__ == PUBLIC
     assert sorted(PUBLIC) == PUBLIC
-    assert dir(rlnb) == PUBLIC
+    assert len(PUBLIC) <= 32
+    assert {*PUBLIC, "local", "slurm", "plugin", "results"} <= {*dir(rlnb)}, "tab completion has launchers too"
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (rlnb.backend, BACKEND),
+        (rlnb.launchers, LAUNCHERS),
+        (rlnb.plugin, PLUGIN),
+        (rlnb.results, RESULTS),
+        (rlnb.studies, STUDIES),
+        (rlnb.tracking, TRACKING),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_public_names_of_a_module_are_these(module: ModuleType, names: list[str]) -> None:
+    assert module.__all__ == names
+    assert [name for name in names if not getattr(module, name).__doc__] == []
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_name_that_moved_answers_and_says_where_it_is(name: str) -> None:
+    with pytest.warns(FutureWarning, match=rf"rlnb\.{name} is now .*rlnb 0\.3 drops") as told:
+        value = getattr(rlnb, name)
+    assert told[0].filename == __file__
+    new = str(told[0].message).split(" is now ")[1].split(".  rlnb")[0].split(". rlnb")[0]
+    if new.startswith("rlnb.") and "(" not in new:
+        module, _, attribute = new.rpartition(".")
+        assert getattr(importlib.import_module(module), attribute) is value
+    else:
+        assert callable(value)
+
+
+def test_every_type_that_a_public_call_returns_is_public() -> None:
+    calls = [getattr(module, name) for module in (rlnb, rlnb.studies) for name in module.__all__ if name[0].islower()]
+    for each in (rlnb.Run, rlnb.Runs, rlnb.Task):
+        members = [member for name, member in inspect.getmembers(each) if not name.startswith("_")]
+        calls += [member.fget if isinstance(member, property) else member for member in members]
+    faces = (rlnb, rlnb.launchers, rlnb.plugin, rlnb.results)
+    public = {name for module in faces for name in module.__all__} | NOT_RETURNED
+    private = set()
+    for call in filter(inspect.isfunction, calls):
+        words = re.findall(r"\w+", str(inspect.get_annotations(call).get("return", "")))
+        private |= {f"{call.__qualname__} returns {word}" for word in words if word in _classes_of_rlnb() - public}
+    assert private == set(), "rlnb.results has the types that calls return"
+
+
+@functools.cache
+def _classes_of_rlnb() -> set[str]:
+    """Return the names of the classes that rlnb defines, but for those of private names."""
+    sources = Path(rlnb.__file__).parent.rglob("*.py")
+    return {name for path in sources for name in re.findall(r"^class ([A-Z]\w+)", path.read_text(), re.M)}
 
 
 def test_every_public_name_resolves_and_has_a_docstring() -> None:
@@ -137,15 +279,3 @@ def test_every_public_name_resolves_and_has_a_docstring() -> None:
 def test_an_unknown_name_is_an_error_with_the_closest_name() -> None:
     with pytest.raises(AttributeError, match=r"rlnb has no 'trian'.* Did you mean 'train'"):
         rlnb.trian  # noqa: B018
-
-
-def test_the_public_names_for_backends_are_these() -> None:
-    assert rlnb.backend.__all__ == BACKEND
-    for name in BACKEND:
-        assert getattr(rlnb.backend, name).__doc__
-
-
-def test_the_public_names_for_trackers_are_these() -> None:
-    assert rlnb.tracking.__all__ == TRACKING
-    for name in TRACKING:
-        assert getattr(rlnb.tracking, name).__doc__

@@ -33,7 +33,7 @@ rlnb.train("Isaac-Ant", seed="42")
 run = rlnb.train("Isaac-Ant")
 run.evaluate(episode=3)
 run.evaluate(episodes="many")
-rlnb.Library(name="x", backend="m:B", checkpoints="*.pt")
+rlnb.plugin.Library(name="x", backend="m:B", checkpoints="*.pt")
 rlnb.local(max_runing=2)""",
     )
     for line, message in {

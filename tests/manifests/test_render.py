@@ -46,18 +46,18 @@ def test_every_form_is_rendered_from_a_run(root: Path) -> None:
     for form in FORMS:
         pods = {name: "x" for name in ("image", "claim") if name in USES[form]}
         template = {"skypilot": {"resources": {"accelerators": "H100:8"}}, "dlc": {"workspace_id": "12345"}}
-        text = rlnb.render(run, form, **pods, template=template.get(form))  # type: ignore[arg-type]
+        text = run.job_script(form, **pods, template=template.get(form))  # type: ignore[arg-type]
         assert f"-m rlnb.pods {run.path}" in re.sub(r"\n\s+- ", " ", text), form
 
 
 def test_a_run_that_cannot_be_rendered_is_refused(root: Path) -> None:
     run = made()
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'sbatch'"):
-        rlnb.render(run, "sbtach")  # type: ignore[arg-type]
+        run.job_script("sbtach")  # type: ignore[arg-type]
     with pytest.raises(rlnb.CheckError, match="2 problems"):
-        rlnb.render(run, "pytorchjob")
+        run.job_script("pytorchjob")
     here = rlnb.train("Echo", library="echo", max_iterations=1).wait(30)
     with pytest.raises(rlnb.RlnbError, match=r"launcher=rlnb\.injected"):
-        rlnb.render(here)
+        here.job_script()
     with pytest.raises(rlnb.CheckError, match="nodes=0"):
         made(0)

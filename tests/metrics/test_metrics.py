@@ -22,12 +22,13 @@ from rlnb.hooks import plugins
 from rlnb.metrics.events import EventReader
 from rlnb.metrics.metrics import FRESH_S, LastPoint, LastValues, Metrics, last_points
 from rlnb.metrics.series import Span
+from rlnb.plugin import Library
 
 HORIZON, NUM_ENVS = 24, 4
 FRAMES_PER_ITERATION = HORIZON * NUM_ENVS
 BEGUN = 1e9
 ITERATION_S = 2.0
-LIBRARY = rlnb.Library(
+LIBRARY = Library(
     name="demo",
     backend="demo:Demo",
     metrics={"reward": "Train/mean_reward", "fps": "Perf/total_fps", "entropy": "Loss/entropy"},

@@ -12,6 +12,7 @@ import pytest
 from far_node import interpreter, until_gone
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.mirror import server
 from rlnb.mirror.frames import Channel, Frame
 from rlnb.records.layout import JobDir
@@ -54,7 +55,7 @@ def test_a_silent_kernel_is_gone_and_its_job_ends(root: Path, tmp_path: Path, mo
 def test_a_job_that_the_machine_refuses_is_answered_with_all_problems(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Two(rlnb.LocalLauncher):
+    class Two(LocalLauncher):
         nodes = 2
 
     for name in ("root", "warm_idle_s"):

@@ -21,6 +21,7 @@ from rlnb.mirror.host import Host, lock
 from rlnb.mirror.launcher import is_locked
 from rlnb.records import remote
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.results import TensorBoard
 from rlnb.spec import Command, Job, Manifest, Task
 from rlnb.storage import files
 
@@ -75,12 +76,12 @@ def test_a_run_is_trained_evaluated_and_trained_on_behind_the_door(door: Any) ->
 def test_tensorboard_shows_a_run_that_was_trained_behind_the_door(door: Any) -> None:
     pytest.importorskip("tensorboard")
     run = train(door, 20).wait(WAIT_S)
-    board = rlnb.tensorboard(run, reload_s=1)
+    board = run.tensorboard(reload_s=1)
     until(lambda: _points(board, run) == 20)
     board.close()
 
 
-def _points(board: rlnb.TensorBoard, run: rlnb.Run) -> int:
+def _points(board: TensorBoard, run: rlnb.Run) -> int:
     """Return the number of points of a curve that TensorBoard has read."""
     url = f"{board.url}data/plugin/scalars/scalars?run={run.id}&tag=Train%2Fmean_reward"
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
 from rlnb.mirror.server import answer_inquiry, versions
 from rlnb.settings import Root
 from rlnb.spec import Manifest, Task
@@ -34,7 +35,7 @@ def test_all_problems_are_found_at_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_launcher_there_has_its_own_problems(tmp_path: Path) -> None:
-    manifest = dataclasses.replace(MANIFEST, resources=rlnb.Resources(nodes=3))
+    manifest = dataclasses.replace(MANIFEST, resources=Resources(nodes=3))
     (problem,) = answer_inquiry(Root(tmp_path), manifest).data["problems"]  # type: ignore[misc, union-attr]
     assert "the local launcher has one node" in problem["what"]  # type: ignore[index, call-overload]
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.launchers import make_launcher
 from rlnb.mirror import launcher as module
 from rlnb.mirror.host import lock
 from rlnb.records import incidents, remote
@@ -39,7 +40,7 @@ def test_the_problems_of_the_other_machine_name_it(door: Any, tmp_path: Path) ->
     Path(door.root).touch()
     (problem,) = door.check(MANIFEST)
     assert problem.what == f"{door.place}: the folder {door.root} cannot be written."
-    other = rlnb.make_launcher("door", {**door.settings, "queue": {"name": "none", "settings": {}}})
+    other = make_launcher("door", {**door.settings, "queue": {"name": "none", "settings": {}}})
     with pytest.raises(rlnb.CheckError, match="'none' is not a launcher"):
         other.check(MANIFEST)
 
@@ -70,7 +71,7 @@ def test_a_request_names_the_launcher_of_the_other_machine(door: Any, monkeypatc
     manifest: Any = wish.data["manifest"]
     assert (manifest["launcher"], manifest["launcher_settings"], manifest["python"]) == ("local", {}, "/opt/python")
     queue = {"name": "local", "settings": {"max_running": 3, "walltime_s": None}}
-    other: Any = rlnb.make_launcher("door", {**door.settings, "queue": queue, "env": {"A": "b"}})
+    other: Any = make_launcher("door", {**door.settings, "queue": queue, "env": {"A": "b"}})
     data: Any = other.wish("serve", MANIFEST, {"have": {}}).data
     assert data["manifest"]["launcher_settings"] == queue["settings"]
     assert (data["env"], data["have"]) == ({"RLNB_ALERT_WEBHOOK": "https://hook", "A": "b"}, {})
@@ -79,7 +80,7 @@ def test_a_request_names_the_launcher_of_the_other_machine(door: Any, monkeypatc
 
 def test_a_module_of_rlnb_runs_on_the_other_machine_with_its_interpreter(door: Any) -> None:
     assert door.argv("rlnb.x", "--a", "b c")[-6:] == [sys.executable, "-P", "-m", "rlnb.x", "--a", "b c"]
-    other: Any = rlnb.make_launcher("door", {**door.settings, "python": "/opt/isaaclab.sh -p"})
+    other: Any = make_launcher("door", {**door.settings, "python": "/opt/isaaclab.sh -p"})
     assert other.argv()[-5:] == ["/opt/isaaclab.sh", "-p", "-P", "-m", "rlnb.mirror"]
 
 
@@ -92,9 +93,9 @@ def test_a_run_is_there_if_it_is_mirrored_from_there(door: Any, root: Path) -> N
     remote.write(run, remote.Remote(place=door.place))
     assert door.run_there(run.path) == f"{door.root}/runs/lift"
     for change in ({"place": "elsewhere"}, {"root": "/elsewhere"}):
-        other: Any = rlnb.make_launcher("door", {**door.settings, **change})
+        other: Any = make_launcher("door", {**door.settings, **change})
         assert other.run_there(run.path) is None
-    other = rlnb.make_launcher("door", {**door.settings, "python": "python3.12", "env": {"A": "1"}})
+    other = make_launcher("door", {**door.settings, "python": "python3.12", "env": {"A": "1"}})
     assert other.run_there(run.path) == f"{door.root}/runs/lift"
 
 

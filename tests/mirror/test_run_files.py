@@ -257,7 +257,7 @@ def test_the_checkpoints_of_every_library_are_listed(name: str) -> None:
     assert run_files.way_of("logs/" + glob.replace("*", "model_7"), library) == "list"
 
 
-SEVERAL_FILES = rlnb.Library(
+SEVERAL_FILES = rlnb.plugin.Library(
     name="several",
     backend="a:B",
     checkpoint_glob="step_*",

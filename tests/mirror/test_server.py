@@ -15,6 +15,7 @@ import pytest
 import rlnb
 from rlnb.contracts.libraries import Library
 from rlnb.jobs.jobs import NewJob
+from rlnb.launchers import LocalLauncher
 from rlnb.mirror import run_files
 from rlnb.mirror import server as module
 from rlnb.mirror.frames import Channel, Closed, Frame
@@ -113,7 +114,7 @@ def test_a_job_is_started_once_with_the_launcher_of_this_machine(root: Path) -> 
         data=to_json(Job(kind="train", options={"init_from": "init/m.json", "title": "init/m.json"})),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7, "argv": command.argv})
+        patch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7, "argv": command.argv})
         other = serve(root, start, start)
     folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
     assert other.paths("refused") == []
@@ -129,7 +130,7 @@ def test_a_job_is_started_once_with_the_launcher_of_this_machine(root: Path) -> 
 def test_two_connections_start_a_job_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second connection brings the job while the end of the first one still writes the records."""
     start, started = Frame(kind="start", path="0-train", data=to_json(Job(kind="train"))), []
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: started.append(job_dir) or {})
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: started.append(job_dir) or {})
     records = NewJob.records
 
     def slow_records(new: NewJob, name: str) -> Any:
@@ -145,9 +146,9 @@ def test_two_connections_start_a_job_once(root: Path, monkeypatch: pytest.Monkey
 def test_a_cancellation_is_tried_until_the_job_has_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue may be away for a moment."""
     cancelled: list[Path] = []
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
-    monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: True)
-    monkeypatch.setattr(rlnb.LocalLauncher, "cancel", lambda self, handle, job_dir: cancelled.append(job_dir))
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(LocalLauncher, "alive", lambda self, handle, job_dir: True)
+    monkeypatch.setattr(LocalLauncher, "cancel", lambda self, handle, job_dir: cancelled.append(job_dir))
     serve(root, Frame(kind="start", path="0-train", data=to_json(Job(kind="train"))))
     assert not cancelled
     serve(root, Frame(kind="cancel", path="0-train"))
@@ -166,9 +167,9 @@ def test_a_queue_that_does_not_answer_a_cancellation_does_not_hold_the_mirror(
     ends = threading.Event()
     monkeypatch.setattr(module, "WITHDRAW_S", 0.1)
     monkeypatch.setattr(module, "CANCEL_S", -1.0)
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
-    monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: True)
-    monkeypatch.setattr(rlnb.LocalLauncher, "cancel", lambda self, handle, job_dir: ends.wait(20))
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(LocalLauncher, "alive", lambda self, handle, job_dir: True)
+    monkeypatch.setattr(LocalLauncher, "cancel", lambda self, handle, job_dir: ends.wait(20))
     start = Frame(kind="start", path="0-train", data=to_json(Job(kind="train")))
     begin_s = time.monotonic()
     other = serve(root, start, Frame(kind="cancel", path="0-train"))
@@ -227,7 +228,7 @@ def test_a_job_has_the_name_of_a_folder_of_its_run(tmp_path: Path, run: RunDir, 
 
 
 def test_weights_are_those_that_were_copied_for_the_job(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
     job = Job(kind="train", options={"init_from": "init/../../other.pt", "checkpoint": "logs/model_4.json"})
     serve(root, Frame(kind="start", path="0-train", data=to_json(job)))
     folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
@@ -235,19 +236,19 @@ def test_weights_are_those_that_were_copied_for_the_job(root: Path, monkeypatch:
 
 
 def test_a_training_has_one_successor_there_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
     following = Job(kind="train", after="0-train")
     serve(root, *(Frame(kind="start", path=f"{n}-train", data=to_json(job)) for n, job in enumerate((JOB, following))))
     assert JobDir(root / "runs" / "run" / "jobs" / "0-train").successor_name() == "1-train"
 
 
 def test_an_interrupted_training_that_goes_on_is_not_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
+    monkeypatch.setattr(LocalLauncher, "submit", lambda self, command, job_dir: {"pid": 7})
     serve(root, Frame(kind="start", path="0-train", data=to_json(JOB)))
     folder = JobDir(root / "runs" / "run" / "jobs" / "0-train")
     files.write_once(folder.result, Result(outcome="failed", values={"interrupted": True}))
     for lives in (True, False):
-        monkeypatch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir, lives=lives: lives)
+        monkeypatch.setattr(LocalLauncher, "alive", lambda self, handle, job_dir, lives=lives: lives)
         (entry,) = serve(root).sent[-1].data.values()
         assert entry["over"] is not lives  # type: ignore[index, call-overload]
 

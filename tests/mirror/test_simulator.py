@@ -24,8 +24,10 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.interactive.simulator import Simulator
 from rlnb.jobs import jobs
+from rlnb.launchers import make_launcher
 from rlnb.mirror import simulator as module
 from rlnb.mirror.simulator import FarJob
+from rlnb.plugin import Problem
 from rlnb.protocol import requests
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.simulation import far
@@ -136,7 +138,7 @@ def test_the_end_of_a_connection_is_explained_at_once(
     job = door.simulator_job(interpreter(tmp_path), None)
     problem = type(door).problem
 
-    def slow_problem(self: Any, code: int | None, error: str) -> rlnb.Problem:
+    def slow_problem(self: Any, code: int | None, error: str) -> Problem:
         time.sleep(1.0)  # a busy machine, on which the kernel has seen the end before
         return problem(self, code, error)  # type: ignore[no-any-return]
 
@@ -169,7 +171,7 @@ sys.exit(__main__.main())
 def test_a_kernel_that_requests_nothing_is_heard(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PING_S", 0.5)
     (tmp_path / "far.py").write_text(FAR)
-    other: Any = rlnb.make_launcher("door", {**door.settings, "python": f"{sys.executable} {tmp_path / 'far.py'}"})
+    other: Any = make_launcher("door", {**door.settings, "python": f"{sys.executable} {tmp_path / 'far.py'}"})
     job = other.simulator_job(interpreter(tmp_path), None)
     time.sleep(6.0)
     assert not job.ended
@@ -205,7 +207,7 @@ def test_every_obstacle_is_named_before_anything_is_started(door: Any, tmp_path:
     with pytest.raises(rlnb.CheckError, match=f"simulator on {door.place}(.|\n)*cannot be written"):
         rlnb.simulator(door)
     queue = {"name": "local", "settings": {"max_running": 1, "walltime_s": None}}
-    other: Any = rlnb.make_launcher("door", {**door.settings, "root": str(tmp_path / "other"), "queue": queue})
+    other: Any = make_launcher("door", {**door.settings, "root": str(tmp_path / "other"), "queue": queue})
     other_job = other.simulator_job(interpreter(tmp_path), None)
     deadline = time.monotonic() + WAIT_S
     while other_job.name != f"door {door.place}, local":

@@ -18,6 +18,7 @@ import pytest
 import rlnb
 from rlnb.doctor import interpreter
 from rlnb.protocol import requests
+from rlnb.results import Simulator
 from rlnb.simulation import simulator
 from rlnb.simulation.process import SimulatorProcess
 
@@ -75,7 +76,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def agent_of(living: SimulatorProcess | rlnb.Simulator) -> psutil.Process:
+def agent_of(living: SimulatorProcess | Simulator) -> psutil.Process:
     """Return the agent of a living simulator."""
     return next(process for process in psutil.Process(living.pid).parents() if "rlnb.node" in process.cmdline())
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 from rlnb.records.arguments import ARGUMENTS, alike, argument, asked, resolved_configs
 from rlnb.records.layout import RunDir
 
-MANIFEST = rlnb.Manifest(
+MANIFEST = Manifest(
     run_id="r",
     created="",
     task=rlnb.Task(
@@ -27,7 +29,7 @@ MANIFEST = rlnb.Manifest(
     deterministic=True,
     agent={"gamma": 0.99, "+normalize_input": True},
     agent_name="generic",
-    resources=rlnb.Resources(device="cpu", nodes=2, nproc_per_node=4),
+    resources=Resources(device="cpu", nodes=2, nproc_per_node=4),
     tags=("baseline", "first"),
 )
 

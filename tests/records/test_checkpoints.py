@@ -21,6 +21,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 import rlnb
 from rlnb.errors import NotFiniteError
 from rlnb.hooks import plugins
+from rlnb.plugin import Library
 from rlnb.records import checkpoints, remote
 from rlnb.records.checkpoints import Checkpoints, Save, append_save, saves_of
 from rlnb.records.checkpoints import is_whole_file as is_whole
@@ -299,14 +300,14 @@ def test_a_pipe_or_a_folder_is_no_checkpoint(root: Path) -> None:
 # -- checkpoint files ------------------------------------------------------------------------------------------------
 
 
-BUFFERED = rlnb.Library(
+BUFFERED = Library(
     name="buffered",
     backend="a:B",
     checkpoint_glob="model_*.npz",
     checkpoint_pattern=r"model_(\d+)\.npz$",
     checkpoint_companions=("{stem}.buffer.npz", "normaliser_{stem}.safetensors"),
 )
-FOLDERS = rlnb.Library(
+FOLDERS = Library(
     name="folders",
     backend="a:B",
     checkpoint_glob="saves/step_*",
@@ -342,7 +343,7 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def names(run: RunDir, library: rlnb.Library) -> list[str]:
+def names(run: RunDir, library: Library) -> list[str]:
     return [path.name for path in checkpoints.checkpoints_of(run, library)[0]]
 
 
@@ -426,7 +427,7 @@ def test_a_file_that_is_not_safetensors_is_not_whole(tmp_path: Path, content: by
         (FOLDERS, "step_4/weights.json", False),
     ],
 )
-def test_the_files_of_a_checkpoint_are_known_by_their_paths(library: rlnb.Library, path: str, is_part: bool) -> None:
+def test_the_files_of_a_checkpoint_are_known_by_their_paths(library: Library, path: str, is_part: bool) -> None:
     assert checkpoints.belongs(PurePosixPath(path), library) is is_part
 
 

@@ -12,6 +12,7 @@ import pytest
 import rlnb
 from rlnb.records.evaluation import EvaluationRecord, evaluation_of, evaluations_of
 from rlnb.records.layout import JobDir
+from rlnb.results import Evaluation
 from rlnb.storage.serial import from_json
 
 EPISODES = 100
@@ -25,7 +26,7 @@ T_975_9 = 2.262157
 """Student's t, 97.5 %, 9 degrees of freedom (any table)."""
 
 
-def evaluation(**changes: Any) -> rlnb.Evaluation:
+def evaluation(**changes: Any) -> Evaluation:
     record = {
         "returns": [1.0] * EPISODES,
         "lengths": [10] * EPISODES,
@@ -36,7 +37,7 @@ def evaluation(**changes: Any) -> rlnb.Evaluation:
         "seed": 1000,
     }
     folder = JobDir(Path("runs") / "none" / "jobs" / "1-evaluate")
-    return rlnb.Evaluation.from_record(from_json(EvaluationRecord, {**record, **changes}), folder)
+    return Evaluation.from_record(from_json(EvaluationRecord, {**record, **changes}), folder)
 
 
 def test_success_has_wilsons_interval() -> None:

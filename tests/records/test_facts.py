@@ -14,6 +14,7 @@ import pytest
 import rlnb
 from rlnb.curves import progress
 from rlnb.hooks import plugins
+from rlnb.launchers import LocalLauncher
 from rlnb.records import remote
 from rlnb.records.facts import checkpoint_of, differences
 from rlnb.records.record import RunRecord
@@ -84,7 +85,7 @@ def test_a_queued_run_names_the_runs_it_waits_for(root: Path) -> None:
     until(lambda: first.result and second.result)
 
 
-class Elsewhere(rlnb.LocalLauncher):
+class Elsewhere(LocalLauncher):
     """A launcher of another machine that notes the requests."""
 
     names: ClassVar[list[str]] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.plugin import Manifest
 from rlnb.records.find import find, find_one, run_of
 from rlnb.settings import Root
 from rlnb.storage import files
@@ -42,7 +43,7 @@ def test_no_run_is_found_in_folders_without_runs(tmp_path: Path) -> None:
 def lay_out(root: Path, name: str) -> Path:
     run = root / "runs" / name
     run.mkdir(parents=True)
-    manifest = rlnb.Manifest(run_id=name, created="", task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id=name, created="", task=rlnb.Task(id="Echo"), library="echo")
     files.write_once(run / "manifest.json", to_json(manifest))
     return run
 

@@ -17,6 +17,7 @@ import pytest
 from hostile import MARKUP, VALUES, fields, put
 
 import rlnb
+from rlnb.launchers import Resources
 from rlnb.records.incidents import Waits
 from rlnb.records.notes import Note
 from rlnb.records.record import Submission
@@ -57,7 +58,7 @@ def records(kind: str) -> dict[str, dict[str, Any]]:
         created="2026-01-01T00:00:00+00:00",
         task=rlnb.Task(id="Echo"),
         library="echo",
-        resources=rlnb.Resources(),
+        resources=Resources(),
         launcher=kind.partition(",")[0],
         tags=("mine",),
     )
@@ -107,7 +108,7 @@ def write(run: Path, kept: Mapping[str, Mapping[str, Any]], *, without: Sequence
 
 PAGES: tuple[Callable[[rlnb.Run], object], ...] = (
     lambda run: run._repr_html_(),
-    lambda run: rlnb.goodput([run])._repr_html_(),
+    lambda run: run.goodput()._repr_html_(),
     lambda run: "".join(part([run]) for part in (sections.summary, sections.parameters, sections.provenance)),
 )
 USES: tuple[Callable[[rlnb.Run], object], ...] = (

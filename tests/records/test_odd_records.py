@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import rlnb
 from rlnb.cli import app
+from rlnb.plugin import Command, Manifest
 from rlnb.records import notes
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
@@ -54,12 +55,12 @@ def lay_out(root: Path, name: str, number: int) -> RunDir:
     for folder in (job, run.logs, run.notes):
         folder.mkdir(parents=True)
     created = f"2026-01-0{number}T00:00:00+00:00"
-    manifest = rlnb.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
     started = Started(
         hosts=("here",), devices=("cpu",), world_size=1, num_envs=4, horizon=16, frames_per_step=64.0, max_iterations=4
     )
     files.write_once(run.manifest, to_json(manifest))
-    files.write_once(job / "command.json", to_json(rlnb.Command(argv=("true",))))
+    files.write_once(job / "command.json", to_json(Command(argv=("true",))))
     files.write_once(job / "started.json", to_json(started))
     files.write_once(job / "result.json", to_json(Result(outcome="completed")))
     files.write_once(run.notes / "1.json", {"kind": "tag", "text": "seen", "time": created})
@@ -397,4 +398,4 @@ def test_a_field_of_a_newer_rlnb_is_ignored_only_where_a_record_is_read(odd: Run
     fields(MANIFEST, cluster=1, resources={"device": "cpu", "fabric": "ib"})(odd)
     assert RunRecord(odd.path).manifest.resources.device == "cpu"
     with pytest.raises(rlnb.RlnbError, match="has no field"):
-        from_json(rlnb.Manifest, json.loads(odd.manifest.read_text()))
+        from_json(Manifest, json.loads(odd.manifest.read_text()))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import Result, RlnbError
+from rlnb import RlnbError
+from rlnb.plugin import Result
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import ExportFile, TrainOptions, export_files_of, export_values_of, logged_before, options_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlnb import Result, RlnbError
+from rlnb import RlnbError
+from rlnb.plugin import Result
 from rlnb.records.ranks import KEY, Ranks, by_role, ranks_of
 from rlnb.storage.serial import to_json
 

@@ -18,8 +18,9 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb import HostedJob
 from rlnb.launch.detached import handle_of
+from rlnb.launchers import DetachedJob
+from rlnb.plugin import Command, Manifest, Result
 from rlnb.pods.pod import newest_training
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, JobRecord, RunRecord, Submission
@@ -35,14 +36,14 @@ LONG_AGO_S = 3600.0
 def run_folder(root: Path, name: str = "20260101-000000-echo", created: str = "2026-01-01T00:00:00+00:00") -> RunDir:
     run = RunDir(root / "runs" / name)
     run.path.mkdir(parents=True)
-    manifest = rlnb.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
     files.write_once(run.manifest, to_json(manifest))
     return run
 
 
 def commanded(run: RunDir, kind: str = "train") -> JobDir:
     job = run.next_job(kind)
-    files.write_once(job.command, to_json(rlnb.Command(argv=("true",))))
+    files.write_once(job.command, to_json(Command(argv=("true",))))
     return job
 
 
@@ -142,7 +143,7 @@ def test_a_resumed_job_is_not_running_because_the_first_one_logged(root: Path, a
     log(run.logs)
     for path in run.logs.iterdir():
         os.utime(path, (time.time() - LONG_AGO_S,) * 2)
-    files.write_once(first.result, to_json(rlnb.Result(outcome="cancelled")))
+    files.write_once(first.result, to_json(Result(outcome="cancelled")))
     assert RunRecord(run.path).state == "cancelled"
     second = commanded(run)
     files.write_once(second.handle, alive)
@@ -158,7 +159,7 @@ def test_a_result_decides_whatever_other_files_exist(root: Path, gone: dict[str,
     has_started(job)
     log(run.logs)
     silent_for(job, LONG_AGO_S)
-    files.write_once(job.result, to_json(rlnb.Result(outcome=outcome)))
+    files.write_once(job.result, to_json(Result(outcome=outcome)))
     assert RunRecord(run.path).state == outcome
 
 
@@ -217,7 +218,7 @@ def test_a_heartbeat_in_the_future_does_not_keep_an_ended_process_alive(root: Pa
 
 def test_a_job_that_lost_against_another_one_is_not_a_job_of_the_run(root: Path, gone: dict[str, object]) -> None:
     first = commanded(run := run_folder(root))
-    files.write_once(first.result, to_json(rlnb.Result(outcome="completed")))
+    files.write_once(first.result, to_json(Result(outcome="completed")))
     later = [run.next_job("train", lambda _: {"job.json": Job(kind="train", after="0-train")}) for _ in range(2)]
     assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train"], "neither has begun"
     files.write_once(first.successor, {"job": "1-train"})
@@ -259,8 +260,8 @@ def test_a_result_that_cannot_be_read_is_lost(root: Path) -> None:
 
 def test_the_state_is_that_of_the_training_not_of_the_evaluation(root: Path) -> None:
     run = run_folder(root)
-    files.write_once(commanded(run).result, to_json(rlnb.Result(outcome="completed")))
-    files.write_once(commanded(run, "evaluate").result, to_json(rlnb.Result(outcome="failed")))
+    files.write_once(commanded(run).result, to_json(Result(outcome="completed")))
+    files.write_once(commanded(run, "evaluate").result, to_json(Result(outcome="failed")))
     record = RunRecord(run.path)
     assert record.state == "completed"
     assert [job.kind for job in record.jobs] == ["train", "evaluate"]
@@ -294,7 +295,7 @@ def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None
 
 def test_the_cause_of_an_interruption_replaces_the_error_of_its_result(root: Path) -> None:
     job = commanded(run := run_folder(root))
-    result = rlnb.Result(outcome="failed", error="revoked", values={"interrupted": True})
+    result = Result(outcome="failed", error="revoked", values={"interrupted": True})
     files.write_once(job.result, to_json(result))
     record = RunRecord(run.path)
     assert record.jobs[0].result == result
@@ -320,8 +321,8 @@ def test_the_last_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     assert JobRecord(job, "slurm").submission == Submission(), "before the job is in the queue"
-    HostedJob(job.path).note(queue="slurm", jobs=["17"])
-    HostedJob(job.path).note(queue="slurm", jobs=["17", "18"], dashboard=8787)
+    DetachedJob(job.path).note(queue="slurm", jobs=["17"])
+    DetachedJob(job.path).note(queue="slurm", jobs=["17", "18"], dashboard=8787)
     assert JobRecord(job, "slurm").submission == Submission(queue="slurm", jobs=("17", "18"), dashboard=8787)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.jobs.jobs import say_losses
+from rlnb.plugin import Manifest
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import copy_records, differences
 from rlnb.spec import Started
@@ -24,7 +25,7 @@ def made(root: Path, id: str, *, like: rlnb.Run | None = None, dt: float = 0.005
     folder = RunDir(root / "runs" / id)
     (folder.logs / "params").mkdir(parents=True)
     of_start = {name: values.pop(name) for name in Started.__dataclass_fields__ if name in values}
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id=id,
         created="2026-11-27T12:00:00+00:00",
         task=rlnb.Task(id="Echo"),

@@ -12,6 +12,8 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 from rlnb.records.stock_record import ScriptRecord
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -22,13 +24,13 @@ NUM_ENVS, HORIZON, RANKS = 8, 16, 2
 @pytest.fixture
 def record(tmp_path: Path) -> ScriptRecord:
     """A script's run on two ranks that has dumped its configs but logged no scalar yet."""
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r",
         created="2026-01-01T00:00:00+00:00",
         task=rlnb.Task(id="My-Task"),
         library=plugins.SCRIPT.name,
         script=("train.py",),
-        resources=rlnb.Resources(nproc_per_node=RANKS),
+        resources=Resources(nproc_per_node=RANKS),
     )
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
     params = tmp_path / "logs" / "rsl_rl" / "params"

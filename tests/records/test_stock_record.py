@@ -16,6 +16,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
+from rlnb.plugin import Manifest
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.stock_record import STARTS_WITHIN_S
@@ -128,7 +129,7 @@ def test_a_stock_run_is_only_read(tmp_path: Path, verb: Callable[[rlnb.Run], obj
 
 def test_runs_and_stock_runs_are_found_side_by_side_and_once(root: Path) -> None:
     run = RunDir(root / "runs" / "20260101-000000-echo")
-    manifest = rlnb.Manifest(run_id=run.path.name, created="", task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id=run.path.name, created="", task=rlnb.Task(id="Echo"), library="echo")
     run.path.mkdir(parents=True)
     files.write_once(run.manifest, to_json(manifest))
     (run.logs / "params").mkdir(parents=True)  # a training of rlnb writes these too

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.plugin import Manifest
 from rlnb.records.layout import RunDir
 from rlnb.records.trust import edited_copies, task_of
 from rlnb.storage import files
@@ -32,7 +33,7 @@ def run_of(task: rlnb.Task, root: Path, script: tuple[str, ...] = ()) -> rlnb.Ru
     for name in ("pole.py", "shape.py"):
         (folder.source / name).write_text("scale = 3.0\n")
     created = "2026-11-27T12:00:00+00:00"
-    manifest = rlnb.Manifest(run_id="a", created=created, task=task, library="echo", script=script)
+    manifest = Manifest(run_id="a", created=created, task=task, library="echo", script=script)
     files.write_once(folder.manifest, manifest)
     return rlnb.get_run("a")
 

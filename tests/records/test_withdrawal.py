@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 from rlnb.records.layout import JobDir
 from rlnb.storage.serial import to_json
 
@@ -43,12 +45,12 @@ def lost(root: Path) -> Lost:
     """Return a function that makes a run of Slurm whose host has died, given the ids of its jobs and its handle."""
 
     def make(jobs: Sequence[object], handle: Mapping[str, object] | None = None) -> rlnb.Run:
-        manifest = rlnb.Manifest(
+        manifest = Manifest(
             run_id="run",
             created="2026-01-01T00:00:00+00:00",
             task=rlnb.Task(id="Echo"),
             library="echo",
-            resources=rlnb.Resources(),
+            resources=Resources(),
             launcher="slurm",
         )
         gone = {"host": socket.gethostname(), "pid": os.getpid(), "created_s": 1.0}

@@ -8,6 +8,7 @@ from PIL import Image
 
 import rlnb
 from rlnb.machine.packages import find_browser
+from rlnb.plugin import hookimpl
 from rlnb.reports import report
 
 HOSTILE = "<script>alert(1)</script>"
@@ -41,7 +42,7 @@ def runs(echo_root):
 class Hostile:
     """A plugin whose task has a hostile name."""
 
-    @rlnb.hookimpl
+    @hookimpl
     def rlnb_tasks(self):
         from rlnb import Task
 

@@ -182,22 +182,22 @@ def test_a_report_ends_with_the_films():
 
 
 def test_the_goodput_has_a_row_and_a_bar_for_each_run(run):
-    page = sections.goodput(rlnb.goodput(run))
+    page = sections.goodput(run.goodput())
     assert run.id in page
     assert "node-hours" in page
     assert re.search(r"<td[^>]*>starting</td><td[^>]*>[\d.]+ s</td>", page)
-    assert "no runs with a training" in sections.goodput(rlnb.goodput([]))
-    bundle, _ = sections.goodput_bars(rlnb.goodput(run))._repr_mimebundle_()
+    assert "no runs with a training" in sections.goodput(rlnb.Runs([]).goodput())
+    bundle, _ = sections.goodput_bars(run.goodput())._repr_mimebundle_()
     assert bundle["image/png"]
-    assert sections.goodput_bars(rlnb.goodput([])) is None
+    assert sections.goodput_bars(rlnb.Runs([]).goodput()) is None
 
 
 def test_the_table_of_the_goodput_has_columns_for_the_first_runs_and_says_so(run):
-    page = sections.goodput(rlnb.goodput([run] * (sections.COLUMNS + 1)))
+    page = sections.goodput(rlnb.Runs([run] * (sections.COLUMNS + 1)).goodput())
     assert page.count(f">{run.id}</th>") == sections.COLUMNS
     assert f"{sections.COLUMNS + 1} runs" in page
     assert f", the first {sections.COLUMNS} shown</p>" in page
-    assert "shown" not in sections.goodput(rlnb.goodput([run] * sections.COLUMNS))
+    assert "shown" not in sections.goodput(rlnb.Runs([run] * sections.COLUMNS).goodput())
 
 
 # -- configs ---------------------------------------------------------------------------------------------------------

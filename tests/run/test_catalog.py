@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.launchers import Catalog, LocalLauncher
 from rlnb.run import catalog
 
 
@@ -23,7 +24,7 @@ def ids(runs: object) -> list[str]:
 
 
 def test_new_live_ended_and_deleted_runs_are_reported(root: Path) -> None:
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     assert watched.refresh().updates == ()
     ended = echo().wait(60)
     live = echo(max_iterations=1000, agent={"iteration_s": 0.1})
@@ -42,7 +43,7 @@ def test_new_live_ended_and_deleted_runs_are_reported(root: Path) -> None:
 
 def test_a_tag_a_resumption_and_an_evaluation_are_noticed(root: Path) -> None:
     run = echo().wait(60)
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     watched.refresh()
     run.tags.add("good")
     (seen,) = watched.refresh().updates
@@ -56,7 +57,7 @@ def test_a_tag_a_resumption_and_an_evaluation_are_noticed(root: Path) -> None:
 
 def test_an_archived_run_leaves_the_list_and_a_restored_one_returns(root: Path) -> None:
     run = echo().wait(60)
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     watched.refresh()
     rlnb.runs().archive().apply()
     assert ids(watched.refresh().departures) == [run.id]
@@ -69,7 +70,7 @@ def test_an_archived_run_leaves_the_list_and_a_restored_one_returns(root: Path) 
 def test_all_ended_runs_are_checked_in_turns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "ENDED_AT_ONCE", 2)
     made = [echo().wait(60) for _ in range(5)]
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     watched.refresh()
     for run in made:
         run.tags.add("x")
@@ -80,7 +81,7 @@ def test_all_ended_runs_are_checked_in_turns(root: Path, monkeypatch: pytest.Mon
 def test_a_damaged_run_hides_no_other(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     good, bad = echo().wait(60), echo().wait(60)
     (bad.path / "manifest.json").write_text("{")
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     assert ids(watched.refresh().updates) == [good.id]
     assert "damaged" in caplog.text
     caplog.clear()
@@ -93,7 +94,7 @@ def test_a_run_that_could_not_be_read_for_a_moment_comes_back(root: Path, monkey
     run = echo().wait(60)
     manifest = (run.path / "manifest.json").read_text()
     (run.path / "manifest.json").write_text("{")
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     assert watched.refresh().updates == ()
     (run.path / "manifest.json").write_text(manifest)
     assert [ids(watched.refresh().updates) for _ in range(2)].count([run.id]) == 1
@@ -105,12 +106,12 @@ def states(runs: Sequence[rlnb.Run]) -> list[str]:
 
 def test_a_run_that_was_lost_for_a_moment_goes_on(root: Path) -> None:
     """Its heartbeat is all that another machine sees of it, and the file system that shows it was away."""
-    run, watched = echo(max_iterations=1000, agent={"iteration_s": 0.1}), rlnb.Catalog([root])
+    run, watched = echo(max_iterations=1000, agent={"iteration_s": 0.1}), Catalog([root])
     while run.state != "running":
         time.sleep(0.05)
     job, agent = run.jobs[0].folder, psutil.Process((run.jobs[0].handle or {})["pid"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rlnb.LocalLauncher, "alive", lambda self, handle, job_dir: None)
+        patch.setattr(LocalLauncher, "alive", lambda self, handle, job_dir: None)
         agent.suspend()
         for path in (*job.beats(), job.command):
             os.utime(path, (1.0, 1.0))
@@ -140,7 +141,7 @@ def test_check_returns_problems_and_writes_no_file(root: Path) -> None:
 
 def test_the_newest_of_many_runs_come_first(root: Path) -> None:
     made = [echo().wait(60) for _ in range(3)]
-    watched = rlnb.Catalog([root])
+    watched = Catalog([root])
     assert (watched.refresh(0.0).updates, watched.behind) == ((), 3)
     assert ids(watched.refresh().updates) == sorted((run.id for run in made), reverse=True)
     assert watched.behind == 0

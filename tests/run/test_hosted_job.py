@@ -18,6 +18,8 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.launchers import DetachedJob, DetachedLauncher
+from rlnb.plugin import Manifest, Problem, Result
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.reports.sections import _summary
@@ -38,7 +40,7 @@ def interrupted(copied: Callable[[list[rlnb.Run]], list[rlnb.Run]], trained: rln
     job = run.jobs[0].folder
     job.result.unlink()
     job.handle.unlink()
-    files.write_once(job.result, to_json(rlnb.Result(outcome="timeout", values={"interrupted": True})))
+    files.write_once(job.result, to_json(Result(outcome="timeout", values={"interrupted": True})))
     created_s = psutil.Process().create_time()
     files.write_once(job.handle, {"host": socket.gethostname(), "pid": os.getpid(), "created_s": created_s})
     return rlnb.Run(run.path)
@@ -54,7 +56,7 @@ def test_an_interrupted_run_is_queued_while_its_host_lives(interrupted: rlnb.Run
 
 
 def test_the_time_to_save_is_that_of_the_cancellation(tmp_path: Path) -> None:
-    job = rlnb.HostedJob(tmp_path / "jobs" / "0-train")
+    job = DetachedJob(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     assert job.save_s == 0.0
     record = job.path / "cancel.json"
@@ -67,7 +69,7 @@ def test_the_time_to_save_is_that_of_the_cancellation(tmp_path: Path) -> None:
 
 def test_a_run_that_is_about_to_go_on_says_after_what(interrupted: rlnb.Run) -> None:
     result = interrupted.jobs[0].folder.result
-    files.write_anew(result, rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
+    files.write_anew(result, Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
     run = rlnb.Run(interrupted.path)
     assert (run.state, run.reason) == ("queued", "the training goes on after: node 1 is lost")
     handle = run.jobs[0].folder.handle
@@ -105,11 +107,11 @@ def test_the_silence_of_an_agent_is_measured_by_the_clock_of_the_file_system(int
 
 
 def test_an_interrupted_run_that_its_host_does_not_continue_has_ended(interrupted: rlnb.Run) -> None:
-    rlnb.HostedJob(interrupted.jobs[0].folder.path).close()
+    DetachedJob(interrupted.jobs[0].folder.path).close()
     assert rlnb.Run(interrupted.path).state == "timeout", "the host lives on for the jobs of other runs"
 
 
-class Waiting(rlnb.HostedLauncher):
+class Waiting(DetachedLauncher):
     """Keeps jobs for later."""
 
     name, nodes, nproc_per_node, max_running, walltime_s = "local", 1, None, None, None
@@ -118,7 +120,7 @@ class Waiting(rlnb.HostedLauncher):
     def __init__(self) -> None:
         self.job_dirs: list[Path] = []
 
-    def check(self, manifest: rlnb.Manifest) -> Sequence[rlnb.Problem]:
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
         return ()
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
@@ -128,10 +130,10 @@ class Waiting(rlnb.HostedLauncher):
 
 def test_a_host_can_continue_a_run_itself(interrupted: rlnb.Run) -> None:
     interrupted.checkpoints[-1].unlink()
-    lost = rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True})
+    lost = Result(outcome="failed", error="node 1 is lost", values={"interrupted": True})
     files.write_anew(interrupted.jobs[0].folder.result, lost)
     launcher = Waiting()
-    assert rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3, launcher)
+    assert DetachedJob(interrupted.jobs[0].folder.path).go_on(3, launcher)
     run = rlnb.Run(interrupted.path)
     assert [job.folder.path for job in run.jobs[1:]] == launcher.job_dirs
     assert run.state == "queued"
@@ -139,18 +141,18 @@ def test_a_host_can_continue_a_run_itself(interrupted: rlnb.Run) -> None:
 
 @pytest.mark.parametrize(("lifeline", "option"), [(True, "--lifeline"), (False, "--revocable")])
 def test_an_agent_ends_with_its_host_or_by_a_signal_of_the_queue(tmp_path: Path, lifeline: bool, option: str) -> None:
-    argv = rlnb.HostedJob(tmp_path / "runs" / "first" / "jobs" / "0-train").agent_argv(lifeline=lifeline)
+    argv = DetachedJob(tmp_path / "runs" / "first" / "jobs" / "0-train").agent_argv(lifeline=lifeline)
     assert {"--lifeline", "--revocable"} & {*argv} == {option}
 
 
 def test_an_interrupted_run_can_be_cancelled(interrupted: rlnb.Run) -> None:
     interrupted.cancel()
     assert rlnb.Run(interrupted.path).state == "timeout"
-    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
 
 
 def test_the_time_that_a_cancellation_gives_for_saving_is_known(interrupted: rlnb.Run) -> None:
-    job = rlnb.HostedJob(interrupted.jobs[0].folder.path)
+    job = DetachedJob(interrupted.jobs[0].folder.path)
     assert job.save_s == 0.0
     interrupted.cancel(save_s=120)
     assert job.save_s == 120.0
@@ -159,7 +161,7 @@ def test_the_time_that_a_cancellation_gives_for_saving_is_known(interrupted: rln
 def test_a_training_without_iterations_left_is_not_continued(interrupted: rlnb.Run) -> None:
     last = interrupted.checkpoints[-1]
     last.rename(last.with_name("model_4.json"))  # the name in a library that counts from 1
-    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
 
 
@@ -168,14 +170,14 @@ def chosen(run: rlnb.Run) -> str:
     return str(run.checkpoints[0].relative_to(run.path))
 
 
-def begun_and_taken_away(run: rlnb.Run, options: TrainOptions, reason: str = "interrupted") -> rlnb.HostedJob:
+def begun_and_taken_away(run: rlnb.Run, options: TrainOptions, reason: str = "interrupted") -> DetachedJob:
     """Add a training that its cluster ended before it started. This process is its host."""
     folder = run.record.folder.next_job("train")
     files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
     values = {"interrupted": True, reason: True}
-    files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", error="the queue ended it", values=values)))
-    return rlnb.HostedJob(folder.path)
+    files.write_once(folder.result, to_json(Result(outcome="failed", error="the queue ended it", values=values)))
+    return DetachedJob(folder.path)
 
 
 def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.Run) -> None:
@@ -278,7 +280,7 @@ def test_an_error_while_writing_the_heartbeat_is_ignored(
         raise OSError("Stale file handle")
 
     monkeypatch.setattr(os, "utime", stumble)
-    rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
+    DetachedJob(interrupted.jobs[0].folder.path).beat()
 
 
 def test_the_error_of_a_lost_job_has_the_last_line_of_its_log(interrupted: rlnb.Run) -> None:
@@ -299,7 +301,7 @@ def error_of(run: rlnb.Run) -> str:
 
 
 def test_the_cause_that_the_queue_knows_replaces_the_agents_guess(interrupted: rlnb.Run) -> None:
-    job = rlnb.HostedJob(interrupted.jobs[0].folder.path)
+    job = DetachedJob(interrupted.jobs[0].folder.path)
     job.explain("")
     assert error_of(interrupted) == ""
     job.explain("Slurm's job 7 was preempted")
@@ -311,7 +313,7 @@ def test_the_cause_of_a_failure_of_the_training_itself_stays(root: Path) -> None
         rlnb.train("Echo", library="echo", max_iterations=4, agent={"crash_at": 2}).wait(60)
     run = rlnb.runs()[0]
     before = error_of(run)
-    rlnb.HostedJob(run.jobs[0].folder.path).explain("Slurm's job 7 was preempted")
+    DetachedJob(run.jobs[0].folder.path).explain("Slurm's job 7 was preempted")
     assert before
     assert error_of(run) == before
 
@@ -329,16 +331,16 @@ def test_a_walltime_without_a_checkpoint_ends_the_training(interrupted: rlnb.Run
     command = interrupted.jobs[0].folder.command
     later_s = time.time() + 60.0
     os.utime(command, (later_s, later_s))
-    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert "No checkpoint was written before the end of the walltime" in error_of(interrupted)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
-    assert rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3, Waiting(), needs_progress=False)
+    assert DetachedJob(interrupted.jobs[0].folder.path).go_on(3, Waiting(), needs_progress=False)
 
 
 def test_a_library_that_cannot_resume_is_not_restarted_and_says_so(
     interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunRecord, "library_spec", dataclasses.replace(plugins.library("echo"), resumes=False))
-    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert "It does not go on: The library 'echo' cannot resume a training" in error_of(interrupted)
     assert len(rlnb.Run(interrupted.path).jobs) == 1

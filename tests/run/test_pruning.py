@@ -19,7 +19,7 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.records.record import RunRecord
 from rlnb.run import pruning
-from rlnb.run.pruning import remove_leftovers
+from rlnb.run.pruning import Pruning, remove_leftovers
 from rlnb.storage import clock
 
 WAIT_S = 60.0
@@ -210,3 +210,9 @@ def test_pruning_removes_leftovers(root: Path, temporary: Path) -> None:
     plan.apply()
     assert not draft.exists()
     assert not warm.exists()
+
+
+def test_the_table_escapes_the_names_of_runs_and_files() -> None:
+    page = Pruning(items=(("<script>a", Path("/runs/<script>b"), 1),), unfinished=0)._repr_html_()
+    assert "&lt;script&gt;a" in page
+    assert "<script" not in page

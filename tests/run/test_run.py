@@ -58,7 +58,7 @@ def test_wait_has_a_time_limit_and_the_run_continues(root: Path) -> None:
     slow.cancel()
     assert slow.wait(WAIT_S).state == "cancelled"
     with pytest.raises(rlnb.RunError) as raised:
-        slow.wait_for_completion()
+        slow.wait(check=True)
     assert str(raised.value).startswith(f"{slow.id} (train) cancelled")
     assert "cancelled: cancelled" not in str(raised.value)
     assert "\n  next: " in str(raised.value)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.plugin import Command, Manifest, Result
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -59,10 +60,10 @@ def three_ids(root: Path) -> list[str]:
         job = JobDir(run.jobs_folder / "0-train")
         job.path.mkdir(parents=True)
         created = f"2026-01-0{number}T00:00:00+00:00"
-        manifest = rlnb.Manifest(run_id=id, created=created, task=rlnb.Task(id="Echo"), library="echo")
+        manifest = Manifest(run_id=id, created=created, task=rlnb.Task(id="Echo"), library="echo")
         files.write_once(run.manifest, to_json(manifest))
-        files.write_once(job.command, to_json(rlnb.Command(argv=("true",))))
-        files.write_once(job.result, to_json(rlnb.Result(outcome="completed")))
+        files.write_once(job.command, to_json(Command(argv=("true",))))
+        files.write_once(job.result, to_json(Result(outcome="completed")))
     return ids
 
 

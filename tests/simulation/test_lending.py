@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.results import Simulator
 from rlnb.simulation import simulator
 
 WAIT_S = 30.0
@@ -68,7 +69,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def living(root: Path, python: str) -> rlnb.Simulator:
+def living(root: Path, python: str) -> Simulator:
     return rlnb.simulator().wait()
 
 
@@ -98,7 +99,7 @@ def worker_of(run: rlnb.Run) -> int:
 
 
 def test_a_training_with_another_number_of_threads_gets_its_own_process(
-    living: rlnb.Simulator, monkeypatch: pytest.MonkeyPatch
+    living: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid = living.pid
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -107,7 +108,7 @@ def test_a_training_with_another_number_of_threads_gets_its_own_process(
     run.cancel().wait(WAIT_S)
 
 
-def test_each_training_adopts_the_same_simulator(living: rlnb.Simulator) -> None:
+def test_each_training_adopts_the_same_simulator(living: Simulator) -> None:
     pid, log = living.pid, living.log
     for number in range(3):
         run = train(0.2)
@@ -121,7 +122,7 @@ def test_each_training_adopts_the_same_simulator(living: rlnb.Simulator) -> None
     assert log.read_text().count("memory freed") >= 3, "after each training"
 
 
-def test_a_training_that_was_cancelled_gives_the_simulator_back(living: rlnb.Simulator) -> None:
+def test_a_training_that_was_cancelled_gives_the_simulator_back(living: Simulator) -> None:
     pid = living.pid
     run = train(600)
     assert worker_of(run) == pid
@@ -129,7 +130,7 @@ def test_a_training_that_was_cancelled_gives_the_simulator_back(living: rlnb.Sim
     assert worker_of(train(0.2).wait(WAIT_S)) == pid
 
 
-def test_a_training_that_failed_ends_the_simulator(living: rlnb.Simulator, tmp_path: Path) -> None:
+def test_a_training_that_failed_ends_the_simulator(living: Simulator, tmp_path: Path) -> None:
     run = train(600)
     psutil.Process(worker_of(run)).kill()
     with pytest.raises(rlnb.RunError, match="SIGKILL"):
@@ -139,7 +140,7 @@ def test_a_training_that_failed_ends_the_simulator(living: rlnb.Simulator, tmp_p
 
 
 def test_a_training_keeps_its_simulator_if_the_call_that_starts_it_is_interrupted(
-    living: rlnb.Simulator, tmp_path: Path
+    living: Simulator, tmp_path: Path
 ) -> None:
     """The interrupt comes after the handover, and before the agent has confirmed it."""
     pid = living.pid
@@ -162,7 +163,7 @@ def test_a_training_keeps_its_simulator_if_the_call_that_starts_it_is_interrupte
     until(lambda: [process.pid for process in simulators(tmp_path)] == [other])
 
 
-def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: rlnb.Simulator, tmp_path: Path) -> None:
+def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: Simulator, tmp_path: Path) -> None:
     pid = living.pid
     run = train(2.0)
     other = living.wait().pid
@@ -173,7 +174,7 @@ def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(living: 
 
 
 def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
-    living: rlnb.Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    living: Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = train(1.0)
     until(lambda: run.jobs[0].folder.started.exists())

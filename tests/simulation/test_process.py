@@ -183,7 +183,7 @@ def test_an_answer_of_another_version_names_both(tmp_path: Path, root: Path, cap
     with pytest.raises(
         rlnb.WorkerError, match=f"another version of rlnb.* rlnb {rlnb.__version__} in this process"
     ) as caught:
-        rlnb.task_card("Demo", python=f"{sys.executable} {tmp_path / 'worker.py'}")
+        rlnb.task("Demo").card(python=f"{sys.executable} {tmp_path / 'worker.py'}")
     assert "TaskCard has no field 'gym'" in str(caught.value)
     assert "/log/of/stacks" in caplog.text
 

@@ -21,6 +21,7 @@ import rlnb
 import rlnb.backend
 from rlnb.cli import demo
 from rlnb.hooks import hookspecs, plugins
+from rlnb.plugin import Command, Library
 
 REPO = Path(__file__).parents[2]
 GENERATED = {"changelog.md", "cli.md", "contributing.md", "results.md"}
@@ -62,7 +63,7 @@ def start_pods(run):
     nodes = run.manifest.resources.nodes
     for node in range(nodes):
         pod = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "WORLD_SIZE": str(nodes), "RANK": str(node)}
-        subprocess.Popen(["bash", "-c", rlnb.render(run, "shell")], env={**os.environ, **pod})
+        subprocess.Popen(["bash", "-c", run.job_script()], env={**os.environ, **pod})
 """
 
 
@@ -103,18 +104,28 @@ def execute_page(name: str, folder: Path, changes: Mapping[str, str] = SIZES, fi
     return execute([*cells, "for run in rlnb.runs():\n    run.wait()"], folder)
 
 
+OWNERS = {
+    "rlnb": rlnb,
+    **{f"rlnb.{name}": getattr(rlnb, name) for name in ("backend", "launchers", "plugin", "results", "studies")},
+    **dict.fromkeys(("run", "rlnb.get_run"), rlnb.Run),
+    "runs": rlnb.Runs,
+}
+"""What the names before the dot stand for on the pages."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
 def test_every_call_of_rlnb_takes_the_arguments_of_the_page(page: Path) -> None:
     for block in blocks(page):
         if block.startswith("%%"):
             continue  # a cell of another language, or the module of a task
         for call in (node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)):
-            name = ast.unparse(call.func)
-            if not re.fullmatch(r"rlnb\.\w+", name):
+            owner, _, name = ast.unparse(call.func).rpartition(".")
+            if owner not in OWNERS:
                 continue
-            signature = inspect.signature(getattr(rlnb, name.removeprefix("rlnb.")))
+            function = getattr(OWNERS[owner], name)
+            itself = [None] if inspect.isclass(OWNERS[owner]) else []
             keywords = {keyword.arg: None for keyword in call.keywords if keyword.arg}
-            signature.bind(*call.args, **keywords)
+            inspect.signature(function).bind(*itself, *call.args, **keywords)
 
 
 def test_every_page_with_snippets_is_executed() -> None:
@@ -167,14 +178,14 @@ def test_the_hooks_of_the_guide_register_and_answer(tmp_path: Path, monkeypatch:
     manager.register(plugin)
     manager.check_pending()
     assert {name for name in vars(hookspecs) if name.startswith("rlnb_")} <= {*namespace}
-    assert manager.hook.rlnb_libraries() == [[rlnb.Library(**vars_of(namespace["rlnb_libraries"]()[0]))]]
+    assert manager.hook.rlnb_libraries() == [[Library(**vars_of(namespace["rlnb_libraries"]()[0]))]]
     assert manager.hook.rlnb_colorize(frames=np.ones((2, 4, 4, 1)), data_type="depth").shape == (2, 4, 4, 3)
     assert manager.hook.rlnb_colorize(frames=np.ones((2, 4, 4, 3)), data_type="rgb") is None
-    wrapped = manager.hook.rlnb_wrap_command(command=rlnb.Command(argv=("python",)), manifest=None)
+    wrapped = manager.hook.rlnb_wrap_command(command=Command(argv=("python",)), manifest=None)
     assert wrapped.argv[:2] == ("apptainer", "exec")
 
 
-def vars_of(library: rlnb.Library) -> dict[str, Any]:
+def vars_of(library: Library) -> dict[str, Any]:
     return {name: getattr(library, name) for name in library.__dataclass_fields__}
 
 

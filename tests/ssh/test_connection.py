@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.launchers import make_launcher
 
 pytestmark = pytest.mark.slow
 WAIT_S = 60.0
@@ -94,7 +95,7 @@ def test_every_obstacle_is_named_with_its_fix(far: Any, gpu: Any) -> None:
     settings = {**gpu.settings, "place": far.place}
 
     def problem(**changes: Any) -> Any:
-        (found,) = rlnb.check("Echo", library="echo", launcher=rlnb.make_launcher("ssh", {**settings, **changes}))
+        (found,) = rlnb.check("Echo", library="echo", launcher=make_launcher("ssh", {**settings, **changes}))
         return found
 
     assert "has no interpreter ~/none/python" in problem(python="~/none/python").what

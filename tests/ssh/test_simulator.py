@@ -18,6 +18,7 @@ import pytest
 from far_node import interpreter
 
 import rlnb
+from rlnb.launchers import make_launcher
 from rlnb.protocol import requests
 from rlnb.simulation import far as simulators
 from rlnb.simulation.process import SimulatorProcess
@@ -109,7 +110,7 @@ import sys
 import rlnb
 from rlnb.simulation import far
 from rlnb.protocol import requests
-process = far.living(rlnb.make_launcher("ssh", {settings!r}), {python!r}, None)
+process = far.living(rlnb.launchers.make_launcher("ssh", {settings!r}), {python!r}, None)
 process.request(requests.Ping())
 print("ready", flush=True)
 sys.stdin.read()
@@ -133,7 +134,7 @@ def test_nothing_is_left_a_minute_after_the_kernel_was_killed(far: Any, root: Pa
 def test_the_queue_of_a_login_node_holds_it(far: Any, slurm: Any, root: Path, python: str) -> None:
     settings = {**gpu_of(far).settings, "env": {"SLURM_CONF": os.environ["SLURM_CONF"]}}
     queue = {"name": "slurm", "settings": {"nodes": 1, "walltime": "00:10:00"}}
-    login = rlnb.make_launcher("ssh", {**settings, "queue": queue})
+    login = make_launcher("ssh", {**settings, "queue": queue})
     process = simulators.living(login, python, None)
     process.request(requests.Ping())
     (number,) = slurm.jobs()
@@ -143,7 +144,7 @@ def test_the_queue_of_a_login_node_holds_it(far: Any, slurm: Any, root: Path, py
     until(lambda: not slurm.jobs())
     two = {"name": "slurm", "settings": {"nodes": 2, "walltime": "00:10:00"}}
     with pytest.raises(rlnb.CheckError, match=r"asks for 2 nodes, and a simulator uses one(.|\n)*rlnb.slurm\("):
-        simulators.living(rlnb.make_launcher("ssh", {**settings, "queue": two}), python, None)
+        simulators.living(make_launcher("ssh", {**settings, "queue": two}), python, None)
     until(lambda: not far.processes())
 
 

@@ -14,10 +14,11 @@ import rlnb
 from rlnb.contracts.libraries import Library
 from rlnb.contracts.plugin_types import AssetPack, LauncherType, Panel
 from rlnb.errors import Problem
+from rlnb.plugin import Manifest
 from rlnb.spec import SCHEMA, Command, Result, Started, Task
 from rlnb.storage.serial import from_json, to_json, wrong_fields
 
-MANIFEST = rlnb.Manifest(
+MANIFEST = Manifest(
     run_id="20260101-000000-echo-echo-abcd",
     created="2026-01-01T00:00:00.000+00:00",
     task=rlnb.Task(id="Echo"),
@@ -34,7 +35,7 @@ def test_an_unknown_nested_key_is_refused() -> None:
     data = to_json(MANIFEST)
     data["task"]["sources"] = "x"
     with pytest.raises(rlnb.RlnbError, match=r"Task has no field 'sources'.*Did you mean 'source'\?"):
-        from_json(rlnb.Manifest, data)
+        from_json(Manifest, data)
 
 
 def test_a_missing_key_is_refused_with_its_name() -> None:
@@ -45,7 +46,7 @@ def test_a_missing_key_is_refused_with_its_name() -> None:
 def test_a_newer_schema_is_refused_with_the_fix() -> None:
     data = {**to_json(MANIFEST), "schema": SCHEMA + 1, "something_new": 1}
     with pytest.raises(rlnb.RlnbError, match=rf"Manifest has schema {SCHEMA + 1}, .* up to {SCHEMA}. Update rlnb"):
-        from_json(rlnb.Manifest, data)
+        from_json(Manifest, data)
 
 
 def test_paths_and_tuples_become_plain_json() -> None:
@@ -80,7 +81,7 @@ def test_a_value_that_is_not_json_is_refused(value: object) -> None:
 def test_a_value_of_another_type_is_refused_with_its_field(name: str, value: Any, kind: str) -> None:
     data = {"run_id": "r", "created": "", "task": {"id": "Echo"}, "library": "echo", name: value}
     with pytest.raises(rlnb.RlnbError, match=rf"^Manifest: {name}=.* is not a value of type {kind}\."):
-        from_json(rlnb.Manifest, data)
+        from_json(Manifest, data)
 
 
 def test_the_error_for_a_wrong_literal_lists_the_allowed_ones() -> None:

@@ -7,6 +7,7 @@ import pytest
 from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.studies.trials import Subject, common, hold, storage
 
 optuna = pytest.importorskip("optuna")
@@ -38,7 +39,9 @@ def test_another_direction_than_that_of_the_study_is_refused(study):
 
 def test_one_process_at_a_time_drives_a_sweep(tmp_path):
     lock = hold(tmp_path / "one.lock", "one")
-    with pytest.raises(rlnb.RlnbError, match=r"Another kernel drives 'one'\. Read its trials with rlnb\.get_sweep"):
+    with pytest.raises(
+        rlnb.RlnbError, match=r"Another kernel drives 'one'\. Read its trials with rlnb\.studies\.get_sweep"
+    ):
         hold(tmp_path / "one.lock", "one")
     lock.close()
     hold(tmp_path / "one.lock", "one").close()
@@ -46,7 +49,7 @@ def test_one_process_at_a_time_drives_a_sweep(tmp_path):
 
 def test_the_common_arguments_leave_out_those_without_an_effect_on_results():
     task = rlnb.Task(id="Echo", num_envs=4)
-    text = common(task, max_iterations=20, tags=["mine"], launcher=rlnb.LocalLauncher(), agent=None)
+    text = common(task, max_iterations=20, tags=["mine"], launcher=LocalLauncher(), agent=None)
     assert text == '{"max_iterations": 20, "num_envs": 4}'
 
 
@@ -72,7 +75,7 @@ def drive(name):
     return sweep._begin(name, folder / f"{name}.journal", subject, search, sampler=None, pruner=None)
 for use, name in CASES:
     try:
-        found = drive(name) if use == "drive" else rlnb.get_sweep(name)
+        found = drive(name) if use == "drive" else rlnb.studies.get_sweep(name)
         print(use, name, found.study.user_attrs["task"], [run.id for run in found.runs])
     except rlnb.RlnbError as exc:
         print(use, name, exc)

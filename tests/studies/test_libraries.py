@@ -13,7 +13,7 @@ import pytest
 
 import rlnb
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
-from rlnb.studies import libraries
+from rlnb.studies import compare_libraries, libraries
 from rlnb.training import lookup
 
 
@@ -42,7 +42,7 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
     found: list[tuple[str, int, int]] = []
 
     class Evaluated:
-        def wait_for_completion(self) -> Evaluated:
+        def wait(self, check: bool = False) -> Evaluated:
             return self
 
         def evaluate(self, episodes: int, *, mode: str | None) -> Any:
@@ -59,29 +59,29 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
 
 
 def test_only_installed_libraries_are_compared_with_equal_frames(requested: list[tuple[str, int, int]]) -> None:
-    rlnb.compare_libraries("Isaac-Cartpole-Direct", seeds=2, frames=64 * 320)
+    compare_libraries("Isaac-Cartpole-Direct", seeds=2, max_frames=64 * 320)
     assert requested == [(library, 64 * 320, seed) for library in ("rsl_rl", "skrl") for seed in (0, 1)]
 
 
 def test_all_problems_are_reported_before_the_first_run_starts(requested: list[tuple[str, int, int]]) -> None:
     with pytest.raises(rlnb.CheckError, match=r"skrl_jax needs jax") as raised:
-        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl_jax", "none"], frames=64 * 320)
+        compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl_jax", "none"], max_frames=64 * 320)
     assert "none" in str(raised.value)
     assert requested == []
 
 
 def test_each_problem_is_reported_once(requested: list[tuple[str, int, int]]) -> None:
-    wrong: dict[str, Any] = {"seeds": 0, "frames": -5, "mode": "plya", "device": "gpu"}
+    wrong: dict[str, Any] = {"seeds": 0, "max_frames": -5, "mode": "plya", "device": "gpu"}
     with pytest.raises(rlnb.CheckError) as raised:
-        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], **wrong)
+        compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], **wrong)
     whats = [problem.what for problem in raised.value.problems]
     mode = "No mode named 'plya'. Modes: play, train. Did you mean 'play'?"
-    assert [what.split("=")[0] for what in whats] == ["seeds", mode, "frames", "device"]
+    assert [what.split("=")[0] for what in whats] == ["seeds", mode, "max_frames", "device"]
     agent = {"skrl": {"agent.rollouts": "many"}}
     with pytest.raises(rlnb.CheckError, match="the agent config of skrl has no 'rollouts', so its frames cannot be"):
-        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], frames=64 * 320, agent=agent)
+        compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], max_frames=64 * 320, agent=agent)
     with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not one of: "):
-        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["skrl"], frames=64 * 320, agent={"sb3": {"n_steps": 8}})
+        compare_libraries("Isaac-Cartpole-Direct", ["skrl"], max_frames=64 * 320, agent={"sb3": {"n_steps": 8}})
     assert requested == []
 
 
@@ -93,7 +93,7 @@ def test_an_off_policy_library_trains_for_the_frames_of_the_others(
     card = dataclasses.replace(CARD, agents={**CARD.agents, **agents})
     monkeypatch.setattr(libraries, "task_card", lambda *_, **__: card)
     monkeypatch.setattr(lookup, "card_of", lambda *_: card)
-    rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", *fields], seeds=1, frames=64 * 320)
+    compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", *fields], seeds=1, max_frames=64 * 320)
     assert requested == [(name, 64 * 320, 0) for name in ("rsl_rl", *fields)]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.studies import scaling
+from rlnb.launchers import LocalLauncher
+from rlnb.studies import scaling, scaling_study
 from rlnb.studies.scaling import ScalingStudy
 
 
@@ -62,7 +63,7 @@ def test_the_rate_is_the_median_of_windows_without_the_first(rates: list[float],
 
 def test_an_argument_that_does_not_exist_is_refused_with_the_closest_name(root: Path) -> None:
     with pytest.raises(rlnb.CheckError, match=r"no argument 'iterations'.* Did you mean 'max_iterations'"):
-        rlnb.scaling_study("Echo", "echo", gpus=[1], iterations=5)
+        scaling_study("Echo", "echo", gpus=[1], iterations=5)
 
 
 def test_the_envs_per_rank_and_in_total_are_always_shown(study: ScalingStudy) -> None:
@@ -87,32 +88,32 @@ def test_the_figure_has_the_80_percent_line_and_a_curve_for_each_run(study: Scal
         ({"gpus": []}, r"gpus=\[\]"),
         ({"gpus": [1, 0]}, r"gpus=\[1, 0\]"),
         ({"gpus": [1], "mode": "diagonal"}, "mode='diagonal'"),
-        ({"gpus": [1, 6], "launcher": rlnb.LocalLauncher()}, "nothing was started"),
+        ({"gpus": [1, 6], "launcher": LocalLauncher()}, "nothing was started"),
     ],
 )
 def test_invalid_arguments_are_refused(root: Path, arguments: dict[str, object], expected: str) -> None:
     with pytest.raises(rlnb.CheckError, match=expected):
-        rlnb.scaling_study("Nothing", "echo", **arguments)  # type: ignore[arg-type]
+        scaling_study("Nothing", "echo", **arguments)  # type: ignore[arg-type]
     assert not list(root.glob("runs/*"))
 
 
 def test_ranks_that_do_not_fill_nodes_are_refused(root: Path) -> None:
     launcher = rlnb.injected(nodes=2, nproc_per_node=4)  # type: ignore[attr-defined]
     with pytest.raises(rlnb.CheckError, match=r"gpus=\[6\] do not fill whole nodes of 4 ranks"):
-        rlnb.scaling_study("Echo", "echo", gpus=[2, 4, 6, 8], launcher=launcher)
+        scaling_study("Echo", "echo", gpus=[2, 4, 6, 8], launcher=launcher)
 
 
 def test_nproc_per_node_limits_the_ranks_of_a_node(root: Path) -> None:
     launcher = rlnb.injected(nodes=1)  # type: ignore[attr-defined]
     with pytest.raises(rlnb.CheckError, match=r"gpus=\[3\] do not fill whole nodes of 2 ranks"):
-        rlnb.scaling_study("Echo", "echo", gpus=[2, 3], launcher=launcher, nproc_per_node=2)
+        scaling_study("Echo", "echo", gpus=[2, 3], launcher=launcher, nproc_per_node=2)
     with pytest.raises(rlnb.CheckError, match="nproc_per_node needs a cluster launcher"):
-        rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
+        scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
 
 
 def test_auto_is_not_a_number_of_ranks(root: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="nproc_per_node='auto' is not a positive whole number"):
-        rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node="auto")
+        scaling_study("Echo", "echo", gpus=[2], nproc_per_node="auto")
 
 
 def test_a_launcher_is_copied_with_another_number_of_nodes() -> None:
@@ -128,9 +129,7 @@ def test_a_launcher_is_copied_with_another_number_of_nodes() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 @pytest.mark.parametrize("mode", ["horizontal", "vertical"])
 def test_ranks_of_a_real_training_are_compared(root: Path, mode: str) -> None:
-    study = rlnb.scaling_study(
-        "Isaac-Cartpole-Direct", gpus=[1, 2], mode=mode, num_envs=16, max_iterations=5, device="cpu"
-    )  # type: ignore[arg-type]
+    study = scaling_study("Isaac-Cartpole-Direct", gpus=[1, 2], mode=mode, num_envs=16, max_iterations=5, device="cpu")  # type: ignore[arg-type]
     one, two = study.table().to_dict("records")
     assert (one["envs"], two["envs"]) == ((16, 32) if mode == "horizontal" else (16, 16))
     assert (one["envs_per_rank"], two["envs_per_rank"]) == ((16, 16) if mode == "horizontal" else (16, 8))

@@ -6,6 +6,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.launchers import LocalLauncher
 from rlnb.studies import space
 from rlnb.studies.space import Trainings
 
@@ -15,7 +16,7 @@ optuna = pytest.importorskip("optuna")
 @pytest.fixture
 def trainings(root):
     task = rlnb.Task(id="Echo")
-    return Trainings(task, "echo", rlnb.LocalLauncher(), max_iterations=2, tags=["mine"], agent={"iteration_s": 0.0})
+    return Trainings(task, "echo", LocalLauncher(), max_iterations=2, tags=["mine"], agent={"iteration_s": 0.0})
 
 
 def test_ranges():
@@ -46,7 +47,7 @@ def test_a_training_has_the_values_of_its_trial_and_the_common_ones(trainings):
 
 def test_the_overrides_of_a_trial_are_added_to_those_of_the_task():
     task = rlnb.Task(id="Echo", overrides={"sim.dt": 0.01, "seed": 1})
-    trainings = Trainings(task, "echo", rlnb.LocalLauncher())
+    trainings = Trainings(task, "echo", LocalLauncher())
     assert trainings._task({"sim.dt": 0.02, "decimation": 2}).overrides == {"sim.dt": 0.02, "seed": 1, "decimation": 2}
 
 
@@ -64,7 +65,7 @@ def test_the_config_of_a_whole_run_is_that_of_each_trial_without_its_seed(root, 
     config = plugins.agent_config(plugins.library("echo").default_agent)
     path = tmp_path / "agent.yaml"
     path.write_text(json.dumps({**config, "goal": 3.0, "iteration_s": 0.0, "seed": 7}))
-    trainings = Trainings(rlnb.Task(id="Echo"), "echo", rlnb.LocalLauncher(), max_iterations=2, agent=path)
+    trainings = Trainings(rlnb.Task(id="Echo"), "echo", LocalLauncher(), max_iterations=2, agent=path)
     assert trainings.check({"seed": 3}) == []
     manifest = trainings.start({"seed": 3, "agent.iteration_s": 0.001}, tags=[]).wait(60).manifest
     assert (manifest.seed, manifest.agent["goal"], manifest.agent["iteration_s"]) == (3, 3.0, 0.001)

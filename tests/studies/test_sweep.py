@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.studies import trials
+from rlnb.studies import get_sweep, trials
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
 
@@ -98,7 +98,7 @@ def test_after_a_kill_of_the_kernel_the_same_call_continues(root):
         time.sleep(0.1)
     kernel.send_signal(signal.SIGKILL)
     kernel.wait()
-    assert rlnb.get_sweep("on").study.trials[0].state.name == "RUNNING"
+    assert get_sweep("on").study.trials[0].state.name == "RUNNING"
     sweep = rlnb.sweep(
         "Echo", "echo", space=GOALS, n_trials=3, name="on", pruner=optuna.pruners.NopPruner(), **SIX_S
     ).wait(120)
@@ -111,7 +111,7 @@ def test_one_kernel_drives_a_sweep(root):
     assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW) is sweep, "the cell may run again"
     code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
-    assert "rlnb.get_sweep('mine')" in other.stderr
+    assert "rlnb.studies.get_sweep('mine')" in other.stderr
     end(sweep)
 
 
@@ -196,7 +196,7 @@ def test_all_problems_are_reported_at_once_and_nothing_is_started(root):
 def test_an_unknown_sweep_is_refused_with_the_closest_name(root):
     rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="known", **FAST).wait(60)
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'known'"):
-        rlnb.get_sweep("knwon")
+        get_sweep("knwon")
 
 
 def test_the_dashboard_answers_on_loopback(root):
@@ -227,7 +227,7 @@ def test_hostile_text_is_escaped_in_the_table(root):
             user_attrs={"run": hostile},
         )
     )
-    html = rlnb.get_sweep("odd")._repr_html_()
+    html = get_sweep("odd")._repr_html_()
     assert html.count("&lt;script&gt;") == 3
     assert "<script" not in html
 
@@ -242,7 +242,7 @@ def test_another_search_under_the_same_name_is_refused(root):
     ):
         with pytest.raises(rlnb.RlnbError, match=f"has {expected}"):
             rlnb.sweep("Echo", "echo", **{**call, "n_trials": 2, **changed})
-    assert len(states(rlnb.get_sweep("one"))) == 1
+    assert len(states(get_sweep("one"))) == 1
     slow = {**call, "name": "two", **SLOW}
     going = rlnb.sweep("Echo", "echo", **slow)
     with pytest.raises(rlnb.RlnbError, match=r"Use another name\."):

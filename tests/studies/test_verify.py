@@ -12,19 +12,20 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import manager
-from rlnb.studies import verify
+from rlnb.plugin import Input, Library, hookimpl
+from rlnb.studies import verify, verify_determinism, verify_sync
 from rlnb.studies.verify import _TIMED, Determinism, Synchronisation
 
 
 def test_two_runs_with_the_same_seed_are_equal(root: Path) -> None:
-    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30)
+    proof = verify_determinism("Echo", library="echo", max_iterations=6, timeout_s=30)
     assert proof.deterministic
     assert proof.tags >= 3
     assert "bit-equal" in repr(proof)
 
 
 def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
-    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30, agent={"noise_from": 3})
+    proof = verify_determinism("Echo", library="echo", max_iterations=6, timeout_s=30, agent={"noise_from": 3})
     assert not proof.deterministic
     assert proof.difference is not None
     assert proof.difference.startswith("Train/mean_reward at 3: ")
@@ -32,7 +33,7 @@ def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
 
 def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_learned", lambda run: run.id)
-    proof = rlnb.verify_determinism("Echo", "echo", 3, timeout_s=30)
+    proof = verify_determinism("Echo", "echo", 3, timeout_s=30)
     assert proof.difference == "the trained parameters, although all logged values are equal"
 
 
@@ -58,17 +59,15 @@ def test_without_a_compared_tag_there_is_no_proof() -> None:
     assert not Determinism(tags=0, iterations=3, difference=None).deterministic
 
 
-FED = rlnb.Library(
-    name="fed", backend="fed:Fed", simulator=False, distributed=True, inputs={"data": rlnb.Input(kind="file")}
-)
+FED = Library(name="fed", backend="fed:Fed", simulator=False, distributed=True, inputs={"data": Input(kind="file")})
 
 
 class Fed:
     """A plugin with a library that needs a file."""
 
     @staticmethod
-    @rlnb.hookimpl
-    def rlnb_libraries() -> list[rlnb.Library]:
+    @hookimpl
+    def rlnb_libraries() -> list[Library]:
         return [FED]
 
 
@@ -93,11 +92,11 @@ def test_the_inputs_of_a_library_reach_its_ranks(root: Path, tmp_path: Path, mon
 
     monkeypatch.setattr(verify, "create_run", create_run)
     with pytest.raises(rlnb.CheckError, match="fed needs the input 'data'"):
-        rlnb.verify_sync("Echo", "fed")
+        verify_sync("Echo", "fed")
     path = tmp_path / "data.bin"
     path.write_bytes(b"data")
     with pytest.raises(Created):
-        rlnb.verify_sync("Echo", "fed", inputs={"data": path})
+        verify_sync("Echo", "fed", inputs={"data": path})
     assert inputs == ["data"]
 
 
@@ -184,3 +183,16 @@ def test_learners_without_envs_have_no_observations_to_compare() -> None:
     )
     assert two.synchronised
     assert "observations of the role learner" not in [name for name, *_ in two.rows()]
+
+
+def test_the_name_of_an_argument_in_version_0_1_answers_with_a_warning(root: Path) -> None:
+    with pytest.warns(FutureWarning, match=r"^iterations= is now max_iterations=\. rlnb 0\.3 drops the old name\.$"):
+        proof = verify_determinism("Echo", library="echo", iterations=2, timeout_s=30)
+    assert proof.iterations == 2
+
+
+def test_the_table_of_digests_escapes_roles() -> None:
+    digests = {name: ("a", "b") for name in ("parameters", "statistics", "observations", "control")}
+    page = Synchronisation(**digests, roles=("<script>", "<script>"))._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page

@@ -1,4 +1,4 @@
-"""``rlnb.agent`` and the library that a training uses by default."""
+"""``task.agent()`` and the library that a training uses by default."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_config_and_its_source_are_shown(name: str | None, gamma: float, source: str) -> None:
-    result = rlnb.agent("Reach", name=name)
+    result = rlnb.task("Reach").agent(name=name)
     assert (result.values, result.source) == ({"algorithm.gamma": gamma}, source)
     assert str(result).startswith(
         f"Agent config of Reach for rsl_rl: {source}:\n  algorithm.gamma  {gamma}\nOther agent"
@@ -59,8 +59,8 @@ def test_a_named_config_has_the_requirements_of_the_library() -> None:
 
 
 def test_the_other_configs_are_named() -> None:
-    assert rlnb.agent("Reach").others == (SYMMETRY, "generic")
-    assert rlnb.agent("Reach", name="generic").others == ("rsl_rl_cfg_entry_point", SYMMETRY)
+    assert rlnb.task("Reach").agent().others == (SYMMETRY, "generic")
+    assert rlnb.task("Reach").agent(name="generic").others == ("rsl_rl_cfg_entry_point", SYMMETRY)
 
 
 def test_a_wrong_name_is_refused() -> None:
@@ -68,16 +68,16 @@ def test_a_wrong_name_is_refused() -> None:
         rlnb.NotFoundError,
         match=f"Reach has for rsl_rl: generic, rsl_rl_cfg_entry_point, {SYMMETRY}.*Did you mean {SYMMETRY!r}",
     ):
-        rlnb.agent("Reach", name="rsl_rl_with_symmetri_cfg_entry_point")
+        rlnb.task("Reach").agent(name="rsl_rl_with_symmetri_cfg_entry_point")
     with pytest.raises(rlnb.NotFoundError, match="No RL library named 'rslrl'"):
-        rlnb.agent("Reach", "rslrl")
+        rlnb.task("Reach").agent("rslrl")
     with pytest.raises(rlnb.RlnbError, match="echo is not a library for Isaac Lab, so Reach has no agent config"):
-        rlnb.agent("Reach", "echo")
+        rlnb.task("Reach").agent("echo")
     with pytest.raises(rlnb.RlnbError, match="does not load: no module"):
-        rlnb.agent("Reach", "sb3")
+        rlnb.task("Reach").agent("sb3")
 
 
 def test_without_a_library_the_default_one_of_the_task_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, agents={**CARD.agents, "skrl": config("skrl's", 0.9)}, default_library="skrl")
     monkeypatch.setattr(agent, "card_of", lambda *_: card)
-    assert rlnb.agent("Reach").source == "skrl's"
+    assert rlnb.task("Reach").agent().source == "skrl's"

@@ -51,7 +51,7 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     task = rlnb.task("Demo")
     cache(task, card)
     assert cards.cached_card(options.folders, task, None, None) == card
-    assert rlnb.task_card(rlnb.task("Demo", num_envs=7, overrides={"sim.dt": 1.0})) == card, "neither changes the card"
+    assert rlnb.task("Demo", num_envs=7, overrides={"sim.dt": 1.0}).card() == card, "neither changes the card"
     assert cards.cached_card(options.folders, rlnb.task("Demo", physics="physx"), None, None) is None
     streams = rlnb.task("Demo", launcher_args={"livestream": 2})
     assert cards.cached_card(options.folders, streams, None, None) is None, "it may need Isaac Sim"
@@ -82,7 +82,7 @@ def test_a_card_of_an_untested_isaac_lab_warns_once_for_each_kernel(
     files.warn_once.cache_clear()
     cache(rlnb.Task(id="Demo"), dataclasses.replace(CARD, warning=untested("3.1.0")))
     for _ in range(2):
-        rlnb.task_card(rlnb.Task(id="Demo"))
+        rlnb.Task(id="Demo").card()
     assert [record.message for record in caplog.records] == [untested("3.1.0")]
 
 
@@ -154,12 +154,12 @@ def test_the_fault_of_a_file_of_ones_own_is_not_cached_so_that_its_fix_helps(
 
     for asset in (faulty, fine):
         monkeypatch.setattr(cards.simulator, "request", lambda *_, asset=asset, **__: card(asset))
-        assert rlnb.task_card(rlnb.Task(id="Demo")).own_assets[asset.places[0]] == asset
-    rlnb.task_card(rlnb.Task(id="Demo"))
+        assert rlnb.Task(id="Demo").card().own_assets[asset.places[0]] == asset
+    rlnb.Task(id="Demo").card()
     assert made == [faulty, fine], "a card without a fault is cached"
     for requires in (("pytetwild",), ()):
         card_of = dataclasses.replace(CARD, task="Soft", requires=requires)
         monkeypatch.setattr(cards.simulator, "request", lambda *_, card_of=card_of, **__: card_of)
-        assert rlnb.task_card(rlnb.Task(id="Soft")).requires == requires, "after the package is installed"
+        assert rlnb.Task(id="Soft").card().requires == requires, "after the package is installed"
     robot.unlink()
     assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) is None, "the file is gone"

@@ -13,6 +13,7 @@ import pytest
 import rlnb
 from rlnb import options, spec
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
+from rlnb.plugin import Problem
 from rlnb.settings import Options
 from rlnb.storage.serial import to_json
 from rlnb.tasks import agent as agent_module
@@ -23,7 +24,7 @@ BODY = "import helpers_of_mine\n\nTASK = 1\n"
 NOTEBOOK = "lift.ipynb"
 
 
-def whats(problems: list[rlnb.Problem]) -> list[str]:
+def whats(problems: list[Problem]) -> list[str]:
     return [problem.what for problem in problems]
 
 
@@ -113,7 +114,7 @@ def test_the_task_of_a_run_has_verbs_too(echo_root: Path) -> None:
     assert isinstance(rlnb.task(run), rlnb.Task)
 
 
-def test_the_verbs_of_a_task_are_the_functions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verbs_of_a_task_take_the_interpreter_and_the_assets(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = AgentCard(source="cartpole.yaml of the task", fields={"lr": ConfigField(type="float", value=0.1)})
     card = TaskCard(task="Demo", agents={"rsl_rl": config})
     calls: list[tuple[object, ...]] = []
@@ -125,7 +126,6 @@ def test_the_verbs_of_a_task_are_the_functions(root: Path, monkeypatch: pytest.M
     monkeypatch.setattr(card_cache, "card_of", card_of)
     monkeypatch.setattr(agent_module, "card_of", card_of)
     task = rlnb.task("Demo", num_envs=2)
-    assert task.card(python="p", asset_root="/a") == rlnb.task_card(task, python="p", asset_root="/a") == card
-    assert task.agent("rsl_rl", python="p", asset_root="/a") == rlnb.agent(task, "rsl_rl", python="p", asset_root="/a")
-    assert task.agent("rsl_rl").values == {"lr": 0.1}
-    assert calls[:4] == [(task, "p", "/a")] * 4
+    assert task.card(python="p", asset_root="/a") == card
+    assert task.agent("rsl_rl", python="p", asset_root="/a").values == {"lr": 0.1}
+    assert calls == [(task, "p", "/a")] * 2

@@ -10,13 +10,15 @@ import pytest
 
 import rlnb
 from rlnb.hooks.registry import manager
+from rlnb.launchers import LauncherType, LocalLauncher
+from rlnb.plugin import hookimpl
 from rlnb.spec import Json
 from rlnb.testing import LauncherConformance
 
 NAME = "slow_of_test"
 
 
-class Slow(rlnb.LocalLauncher):
+class Slow(LocalLauncher):
     """The local launcher, but as slow as a connection to another machine."""
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
@@ -26,8 +28,8 @@ class Slow(rlnb.LocalLauncher):
 
 @pytest.fixture
 def registered() -> Iterator[None]:
-    launcher = rlnb.LauncherType(name=NAME, factory=f"{__name__}:Slow")
-    plugin = type("Plugin", (), {"rlnb_launchers": staticmethod(rlnb.hookimpl(lambda: [launcher]))})
+    launcher = LauncherType(name=NAME, factory=f"{__name__}:Slow")
+    plugin = type("Plugin", (), {"rlnb_launchers": staticmethod(hookimpl(lambda: [launcher]))})
     rlnb.register(plugin, NAME)
     yield
     manager().unregister(name=NAME)

@@ -17,7 +17,9 @@ import rlnb
 from rlnb.curves import figure
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager, registry
+from rlnb.plugin import Input, hookimpl
 from rlnb.reports import sections
+from rlnb.results import Evaluation
 from rlnb.testing import NoSimulatorConformance
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rlnb-grpo" / "src"
@@ -72,7 +74,7 @@ def kit() -> Iterator[Callable[..., NoSimulatorConformance]]:
 
     def make(**changes: Any) -> NoSimulatorConformance:
         library = dataclasses.replace(plugins.library("echo"), name="variant", **changes)
-        hook = staticmethod(rlnb.hookimpl(lambda: [library], specname="rlnb_libraries"))
+        hook = staticmethod(hookimpl(lambda: [library], specname="rlnb_libraries"))
         rlnb.register(type("Variant", (), {"rlnb_libraries": hook}), "variant")
         return type("Kit", (NoSimulatorConformance,), {"library": "variant", "task": "Echo"})()  # type: ignore[no-any-return]
 
@@ -115,7 +117,7 @@ def test_an_undeclared_change_and_an_unresolved_device_are_found(
 def test_the_runs_of_the_kit_get_the_inputs_that_its_author_names(
     kit: Callable[..., NoSimulatorConformance], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variant = kit(inputs={"data": rlnb.Input(kind="file")})
+    variant = kit(inputs={"data": Input(kind="file")})
     with pytest.raises(rlnb.CheckError, match="variant needs the input 'data'"):
         variant.train(1)
     arguments: dict[str, Any] = {}
@@ -135,7 +137,7 @@ def test_the_runs_of_the_kit_get_the_inputs_that_its_author_names(
 def test_an_evaluation_of_another_size_is_found(
     kit: Callable[..., NoSimulatorConformance], values: dict[str, Any], text: str
 ) -> None:
-    evaluation = dataclasses.replace(rlnb.Evaluation.invalid(""), **values)
+    evaluation = dataclasses.replace(Evaluation.invalid(""), **values)
     with pytest.raises(AssertionError, match=text):
         kit().test_an_evaluation_has_the_requested_size(evaluation)
     whole = dataclasses.replace(evaluation, returns=(0.0,) * 16, values={"kl": (math.pi,)})

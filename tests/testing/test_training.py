@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.results import Evaluation
 from rlnb.testing import LibraryConformance
 from rlnb.testing.libraries import EPISODES
 from rlnb.testing.training import TrainingConformance, longest_iteration_s
@@ -187,8 +188,8 @@ def test_a_library_says_whether_its_policies_have_noise(samples: bool, sampled: 
         library = "rsl_rl"
 
         @classmethod
-        def evaluate(cls, run: rlnb.Run, **arguments: Any) -> rlnb.Evaluation:
-            returns: rlnb.Evaluation = evaluation(3.0 if "seed" in arguments else sampled)
+        def evaluate(cls, run: rlnb.Run, **arguments: Any) -> Evaluation:
+            returns: Evaluation = evaluation(3.0 if "seed" in arguments else sampled)
             return returns
 
     Kit.samples = samples

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import Manifest, Task
+from rlnb import Task
+from rlnb.plugin import Manifest
 from rlnb.tracking import Tracker, tracker
 
 BARE = f"{getattr(sys, '_base_executable', sys.executable)} -S"

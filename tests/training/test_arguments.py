@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.configs.card import AgentCard, TaskCard
+from rlnb.launchers import LocalLauncher
 from rlnb.tasks import card_cache
 from rlnb.training import checks
 from rlnb.training.arguments import AlertArgument, TrainRequest, signature, split_alerts
@@ -145,7 +146,7 @@ def test_a_training_reads_its_card_once_and_checks_once(root: Path, monkeypatch:
 
     monkeypatch.setattr(card_cache, "cached_card", look)
     monkeypatch.setattr("rlnb.training.plan.find_problems", find)
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
+    monkeypatch.setattr(LocalLauncher, "submit", refuse)
     with pytest.raises(Refused):
         rlnb.train("Isaac-Cartpole-Direct", device="cpu")
     assert calls == {"card": 1, "checks": 1}

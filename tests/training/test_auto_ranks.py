@@ -15,6 +15,7 @@ import rlnb
 from rlnb import options
 from rlnb.hooks import plugins
 from rlnb.machine.cores import Cores
+from rlnb.plugin import Role
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.training import auto_ranks
@@ -93,9 +94,9 @@ def test_with_gpus_auto_is_one_rank_on_each(
     assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 
 
-def both_or_actors(world_size: int, agent: object) -> list[rlnb.Role]:
-    learner = rlnb.Role(name="learner", env=world_size == 1)
-    return [learner, *[rlnb.Role(name="actor")] * (world_size - 1)]
+def both_or_actors(world_size: int, agent: object) -> list[Role]:
+    learner = Role(name="learner", env=world_size == 1)
+    return [learner, *[Role(name="actor")] * (world_size - 1)]
 
 
 @pytest.mark.parametrize(("num_envs", "expected"), [(8, 3), (9, 4), (7, 2)])

@@ -18,7 +18,9 @@ from rlnb import options
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.contracts.libraries import Space
 from rlnb.hooks import plugins
+from rlnb.launchers import Launcher, LocalLauncher
 from rlnb.machine.packages import install_line
+from rlnb.plugin import Problem
 from rlnb.spec import Json, Manifest, Resources, Task
 from rlnb.training import checks, lookup
 from rlnb.training.checks import problems_of_fit
@@ -46,18 +48,18 @@ def problems_of(call: Callable[[], object]) -> list[str]:
     return [problem.what for problem in caught.value.problems]
 
 
-def find(manifest: rlnb.Manifest, launcher: rlnb.Launcher | None = None) -> list[rlnb.Problem]:
+def find(manifest: rlnb.plugin.Manifest, launcher: Launcher | None = None) -> list[Problem]:
     """Return the problems of a run."""
     root = rlnb.options.folders
     of_run = lookup.look_up(manifest.task, manifest.library, root, manifest.python, manifest.asset_root)
-    return checks.find_problems(manifest, launcher or rlnb.LocalLauncher(), root, of_run)
+    return checks.find_problems(manifest, launcher or LocalLauncher(), root, of_run)
 
 
 def problems_of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
     """Return the problems of a training run whose task has this card."""
     monkeypatch.setattr(lookup, "card_of", lambda *_, **__: card)
     arguments = {"task": rlnb.Task(id="Lift"), "library": "rsl_rl", **arguments}
-    problems = find(rlnb.Manifest(run_id="x", created="", **arguments))
+    problems = find(rlnb.plugin.Manifest(run_id="x", created="", **arguments))
     return [f"{problem.what} {problem.fix}" for problem in problems]
 
 
@@ -107,7 +109,7 @@ def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> N
 def test_the_nodes_of_a_cluster_may_have_what_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",), missing=("ovphysx",))
     monkeypatch.setattr(lookup, "card_of", lambda *_, **__: card)
-    manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="rsl_rl")
+    manifest = rlnb.plugin.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="rsl_rl")
     launcher = plugins.make_launcher("slurm", {"walltime": "01:00:00", "container": "isaac.sif"})
     problems = find(manifest, launcher)
     assert not [problem for problem in problems if "Isaac Sim" in problem.what or "OvPhysX" in problem.what]
@@ -120,8 +122,8 @@ def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
 
 
 def test_several_nodes_on_this_machine_are_a_problem(root: Path) -> None:
-    manifest = rlnb.Manifest(
-        run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
+    manifest = rlnb.plugin.Manifest(
+        run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.launchers.Resources(nodes=2)
     )
     (what,) = (problem.what for problem in find(manifest))
     assert "nodes=2" in what
@@ -215,7 +217,7 @@ def test_arguments_that_match_the_task_card_have_no_problem(root: Path, monkeypa
 
 def test_a_config_value_that_contradicts_an_argument_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
-    resources = rlnb.Resources(device="cpu")
+    resources = rlnb.launchers.Resources(device="cpu")
     (seed, device) = sorted(problems_of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
     assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train has seed=42.")
     assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train has device='cpu'.")
@@ -250,7 +252,7 @@ def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: 
 def test_envs_that_the_ranks_cannot_share_are_refused_with_a_number_that_fits(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (problem,) = problems_of_card(monkeypatch, CARD, resources=rlnb.Resources(nproc_per_node=3))
+    (problem,) = problems_of_card(monkeypatch, CARD, resources=rlnb.launchers.Resources(nproc_per_node=3))
     assert problem == "64 envs cannot be shared by 3 ranks. num_envs=63"
 
 
@@ -261,8 +263,10 @@ def test_too_many_ranks_are_reported_even_if_the_task_does_not_resolve(
         raise rlnb.RlnbError("Lift does not resolve.")
 
     monkeypatch.setattr(lookup, "card_of", fail)
-    resources = rlnb.Resources(nproc_per_node=2, device="cpu")
-    manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="sb3", resources=resources)
+    resources = rlnb.launchers.Resources(nproc_per_node=2, device="cpu")
+    manifest = rlnb.plugin.Manifest(
+        run_id="x", created="", task=rlnb.Task(id="Lift"), library="sb3", resources=resources
+    )
     whats = [problem.what for problem in find(manifest)]
     assert "sb3 trains in one process, not in 2." in whats
     assert "Lift does not resolve." in whats

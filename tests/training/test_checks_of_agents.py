@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import rlnb
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard, check_agent
 from rlnb.contracts.libraries import Library
 from rlnb.hooks import plugins
+from rlnb.plugin import Problem
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.tasks.agent import agent_of
 from rlnb.training import checks
@@ -25,7 +25,7 @@ FACTORY = TaskCard(
 )
 
 
-def problems(card: TaskCard = FACTORY, library: str = "rsl_rl", **values: Any) -> list[rlnb.Problem]:
+def problems(card: TaskCard = FACTORY, library: str = "rsl_rl", **values: Any) -> list[Problem]:
     """Return the problems of the agent config of a run."""
     manifest = Manifest(run_id="r", created="", task=Task(id=card.task), library=library, **values)
     spec, agent = plugins.library(library), agent_of(card, library, manifest.agent_name)

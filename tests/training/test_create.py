@@ -11,6 +11,8 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.hooks import plugins
+from rlnb.launchers import DetachedLauncher, Launcher, LauncherType, LocalLauncher
+from rlnb.plugin import Manifest, Problem
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
@@ -21,7 +23,7 @@ from rlnb.training.create import array_problems, create_array, create_run, train
 from rlnb.training.plan import make_plan
 
 
-class Refuses(rlnb.LocalLauncher):
+class Refuses(LocalLauncher):
     """A launcher that refuses every job."""
 
     def submit(self, *_: object, **__: object) -> dict[str, Json]:
@@ -38,9 +40,9 @@ def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
 
 def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
     gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
-    manifest = rlnb.Manifest(run_id="a-run", created="", task=gone, library="echo")
+    manifest = Manifest(run_id="a-run", created="", task=gone, library="echo")
     with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
-        create_run(options.folders, manifest, rlnb.LocalLauncher(), warm=False)
+        create_run(options.folders, manifest, LocalLauncher(), warm=False)
     assert list((root / "runs").iterdir()) == []
     with pytest.raises(rlnb.RlnbError, match=r"deleted_since\.py, which the task needs, cannot be read"):
         rlnb.train(gone, library="echo")
@@ -51,9 +53,9 @@ def test_a_source_that_was_edited_since_it_was_hashed_makes_no_run(root: Path) -
     root.mkdir()
     module.write_text("TASK = 2\n")
     task = rlnb.Task(id="Echo", source=str(module), source_sha256=source_hash(b"TASK = 1\n"))
-    manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo")
+    manifest = Manifest(run_id="a-run", created="", task=task, library="echo")
     with pytest.raises(rlnb.RlnbError, match="The source of Echo was edited while the run was made"):
-        create_run(options.folders, manifest, rlnb.LocalLauncher(), warm=False)
+        create_run(options.folders, manifest, LocalLauncher(), warm=False)
     assert list((root / "runs").iterdir()) == []
 
 
@@ -63,10 +65,10 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
     module.write_text("TASK = 1\n")
     (module.parent / "meshes" / "cube.obj").write_text("v 0 0 0")
     task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": source_hash(b"v 0 0 0")})
-    manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo", max_iterations=1)
-    run = create_run(options.folders, manifest, rlnb.LocalLauncher(), {"trust": True}, warm=False)
+    manifest = Manifest(run_id="a-run", created="", task=task, library="echo", max_iterations=1)
+    run = create_run(options.folders, manifest, LocalLauncher(), {"trust": True}, warm=False)
     folder = RunDir(run.path)
-    assert from_json(rlnb.Manifest, files.read_json(folder.manifest) or {}) == manifest
+    assert from_json(Manifest, files.read_json(folder.manifest) or {}) == manifest
     assert (folder.source / "mine.py").read_text() == "TASK = 1\n"
     assert (folder.source / "meshes" / "cube.obj").read_text() == "v 0 0 0"
     (job,) = folder.jobs()
@@ -76,7 +78,7 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
 
 
 def test_a_run_whose_job_is_refused_leaves_nothing(root: Path) -> None:
-    manifest = rlnb.Manifest(run_id="a-run", created="", task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id="a-run", created="", task=rlnb.Task(id="Echo"), library="echo")
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         create_run(options.folders, manifest, Refuses(), warm=False)
     assert list((root / "runs").iterdir()) == []
@@ -91,7 +93,7 @@ def test_a_manifest_that_would_not_be_read_again_is_refused(root: Path) -> None:
 # -- array -----------------------------------------------------------------------------------------------------------
 
 
-class Arrays(rlnb.HostedLauncher):
+class Arrays(DetachedLauncher):
     """A launcher with arrays of at most three jobs, which no process runs."""
 
     name, nodes, nproc_per_node, max_running, walltime_s = "arrays", 1, None, None, None
@@ -100,11 +102,11 @@ class Arrays(rlnb.HostedLauncher):
     job_dirs: Sequence[Path] = ()
     at_once: int | None = None
 
-    def check(self, manifest: rlnb.Manifest) -> Sequence[rlnb.Problem]:
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
         return ()
 
-    def check_array(self, count: int) -> Sequence[rlnb.Problem]:
-        return [rlnb.Problem(what=f"{count} jobs are too many.")] if count > 3 else []
+    def check_array(self, count: int) -> Sequence[Problem]:
+        return [Problem(what=f"{count} jobs are too many.")] if count > 3 else []
 
     def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Json]]:
         if self.error is not None:
@@ -115,12 +117,12 @@ class Arrays(rlnb.HostedLauncher):
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch) -> Arrays:
-    found = {**plugins.launchers(), "arrays": rlnb.LauncherType(name="arrays", factory=f"{__name__}:Arrays")}
+    found = {**plugins.launchers(), "arrays": LauncherType(name="arrays", factory=f"{__name__}:Arrays")}
     monkeypatch.setattr(plugins, "launchers", lambda: found)
     return Arrays()
 
 
-def requests(launcher: rlnb.Launcher | None, count: int = 3, **arguments: object) -> list[TrainRequest]:
+def requests(launcher: Launcher | None, count: int = 3, **arguments: object) -> list[TrainRequest]:
     return [
         TrainRequest.of("Echo", {"library": "echo", "seed": seed, "launcher": launcher, **arguments})
         for seed in range(count)

@@ -9,6 +9,7 @@ import pytest
 import rlnb
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
+from rlnb.plugin import Manifest
 from rlnb.training.checks import check_frames
 
 FIELDS = {
@@ -20,7 +21,7 @@ CARD = TaskCard(task="Lift", workflow="direct", num_envs=64, agents={"rsl_rl": A
 
 def problems(library: str = "rsl_rl", fields: dict[str, ConfigField] = FIELDS, **arguments: Any) -> list[str]:
     values = {"max_frames": 1000, **arguments}
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Lift"), library=library, **values)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Lift"), library=library, **values)
     card = CARD if plugins.library(library).simulator else None
     agent = AgentCard(fields=fields) if card else None
     found = check_frames(manifest, plugins.library(library), card, agent)

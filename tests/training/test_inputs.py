@@ -14,6 +14,8 @@ from rlnb import options
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.launchers import LocalLauncher
+from rlnb.plugin import Input, Library, Manifest, hookimpl
 from rlnb.records import trust
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
@@ -25,18 +27,16 @@ from rlnb.training.create import create_run
 from rlnb.training.plan import Plan, make_plan
 
 DISTILS = {"class_name": "Distils"}
-CLONES = rlnb.Library(
+CLONES = Library(
     name="clones",
     backend="clones:Clones",
     simulator=False,
-    inputs={"demos": rlnb.Input(kind="rollouts"), "notes": rlnb.Input(kind="file", required=False)},
+    inputs={"demos": Input(kind="rollouts"), "notes": Input(kind="file", required=False)},
 )
-TUNES = rlnb.Library(name="tunes", backend="tunes:Tunes", simulator=False, inputs={"base": rlnb.Input(kind="folder")})
-STUDENT = rlnb.Library(
-    name="student", backend="student:Student", inputs={"teacher": rlnb.Input(kind="policy", agent=DISTILS)}
-)
+TUNES = Library(name="tunes", backend="tunes:Tunes", simulator=False, inputs={"base": Input(kind="folder")})
+STUDENT = Library(name="student", backend="student:Student", inputs={"teacher": Input(kind="policy", agent=DISTILS)})
 
-FOLDERS = rlnb.Library(
+FOLDERS = Library(
     name="folders",
     backend="folders:Folders",
     checkpoint_glob="step_*",
@@ -49,12 +49,12 @@ class Libraries:
     """A plugin with the libraries of this module."""
 
     @staticmethod
-    @rlnb.hookimpl
-    def rlnb_libraries() -> list[rlnb.Library]:
+    @hookimpl
+    def rlnb_libraries() -> list[Library]:
         return [CLONES, STUDENT, FOLDERS, TUNES]
 
 
-class Keeps(rlnb.LocalLauncher):
+class Keeps(LocalLauncher):
     """A launcher that starts nothing."""
 
     def submit(self, *_: object, **__: object) -> dict[str, Json]:
@@ -89,7 +89,7 @@ def teacher(
     run = RunDir(root / "runs" / id)
     files.make_folder(run.logs / "params")
     task = rlnb.Task(id="Swing", source="/gone/swing.py")
-    files.write_once(run.manifest, rlnb.Manifest(run_id=id, created="", task=task, library=library))
+    files.write_once(run.manifest, Manifest(run_id=id, created="", task=task, library=library))
     files.make_folder(run.source)
     (run.source / "swing.py").write_text("TASK = 1\n")
     (run.logs / "params" / "env.yaml").write_text(f"{env}\n")
@@ -222,7 +222,7 @@ def test_a_run_keeps_its_inputs_when_their_run_is_deleted(root: Path, distils: N
     folder = new.record.folder
     assert folder.input("teacher", new.manifest.inputs["teacher"]).read_bytes() == b"\x80weights"
     copy = folder.input_run("teacher")
-    assert from_json(rlnb.Manifest, files.read_json(copy.manifest) or {}).run_id == "a-teacher"
+    assert from_json(Manifest, files.read_json(copy.manifest) or {}).run_id == "a-teacher"
     assert (copy.source / "swing.py").read_text() == "TASK = 1\n"
     assert [found.id for found in rlnb.runs(where={"inputs.teacher": "a-teacher/logs/model_1.pt"})] == [new.id]
 

@@ -14,6 +14,7 @@ import rlnb
 from rlnb.configs.card import AgentCard, TaskCard
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.plugin import Library, Problem, hookimpl
 from rlnb.protocol import messages
 from rlnb.spec import Task
 from rlnb.training import lookup
@@ -75,7 +76,11 @@ def test_a_task_that_does_not_resolve_is_a_problem(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(lookup, "card_of", fail)
     of_run = look_up("Lift", None)
-    assert (of_run.name, of_run.card, of_run.problems) == ("rsl_rl", None, (rlnb.Problem(what="It does not resolve."),))
+    assert (of_run.name, of_run.card, of_run.problems) == (
+        "rsl_rl",
+        None,
+        (Problem(what="It does not resolve."),),
+    )
     (problem,) = look_up("Echo", "rsl_rl").problems
     assert problem.fix == "Without a simulator: library='echo'."
 
@@ -119,7 +124,7 @@ def test_an_error_in_the_code_of_a_task_is_a_line_with_its_fix(tmp_path: Path, m
 # -- no simulator ----------------------------------------------------------------------------------------------------
 
 
-Register = Callable[..., rlnb.Library]
+Register = Callable[..., Library]
 NEEDS_A_PACKAGE = ("pluggy", "no-such-package>=3")
 
 
@@ -127,9 +132,9 @@ NEEDS_A_PACKAGE = ("pluggy", "no-such-package>=3")
 def variant() -> Iterator[Register]:
     """A function that registers a variant of the library echo, and its task, until the test ends."""
 
-    def register(**changes: Any) -> rlnb.Library:
+    def register(**changes: Any) -> Library:
         library = dataclasses.replace(plugins.library("echo"), name="variant", **changes)
-        hook = staticmethod(rlnb.hookimpl(lambda: [library], specname="rlnb_libraries"))
+        hook = staticmethod(hookimpl(lambda: [library], specname="rlnb_libraries"))
         rlnb.register(type("Variant", (), {"rlnb_libraries": hook}), "variant")
         return library
 

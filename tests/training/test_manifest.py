@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.plugin import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.training.manifest import origin_of
@@ -40,7 +41,7 @@ def test_the_versions_are_those_of_python_rlnb_and_the_packages_of_all_plugins(r
 
 
 def test_weights_in_the_logs_of_a_script_are_those_of_its_stock_run_or_of_any_library(tmp_path: Path) -> None:
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r", created="", task=rlnb.Task(id="train.py"), library=plugins.SCRIPT.name, script=("train.py",)
     )
     files.write_once(tmp_path / "manifest.json", to_json(manifest))

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Library, Manifest, Role
 from rlnb.training.checks import check_ranks
 
-LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
-LIBRARY = rlnb.Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")
+LEARNER, ACTOR = Role(name="learner", env=False), Role(name="actor")
+LIBRARY = Library(name="mine", backend="m:B", distributed=True, roles="their_roles:roles")
 
 
-def roles(world_size: int, agent: Mapping[str, object]) -> list[rlnb.Role]:
+def roles(world_size: int, agent: Mapping[str, object]) -> list[Role]:
     learners = int(agent.get("learners", 1))  # type: ignore[call-overload]
     if world_size < learners:
         raise rlnb.RlnbError(f"{learners} learners need {learners} ranks, not {world_size}.")
@@ -32,11 +34,11 @@ def module(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 
 def problems(
-    ranks: int, num_envs: int | None = 16, *, nodes: int = 1, library: rlnb.Library = LIBRARY, **agent: int
+    ranks: int, num_envs: int | None = 16, *, nodes: int = 1, library: Library = LIBRARY, **agent: int
 ) -> list[str]:
-    resources = rlnb.Resources(nodes=nodes, nproc_per_node=ranks)
+    resources = Resources(nodes=nodes, nproc_per_node=ranks)
     task = rlnb.Task(id="T", num_envs=num_envs)
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="mine", agent=agent, resources=resources)
+    manifest = Manifest(run_id="r", created="", task=task, library="mine", agent=agent, resources=resources)
     return [f"{problem.what} {problem.fix}".strip() for problem in check_ranks(manifest, library, None)]
 
 

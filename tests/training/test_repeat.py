@@ -13,6 +13,7 @@ import rlnb
 from rlnb.configs.agent import AgentChoice
 from rlnb.configs.card import AgentCard, ConfigField
 from rlnb.hooks import plugins
+from rlnb.plugin import Manifest
 from rlnb.records.arguments import asked
 from rlnb.records.repetition import differences
 from rlnb.training.lookup import Lookup
@@ -55,7 +56,7 @@ def test_a_run_is_repeated_with_its_arguments_and_its_curve(first: rlnb.Run) -> 
     assert f"repeats</td><td style='text-align:left'>{first.id}" in again._repr_html_()
 
 
-def planned(task: Any = None, **arguments: Any) -> rlnb.Manifest:
+def planned(task: Any = None, **arguments: Any) -> Manifest:
     """Return the manifest of the run that a call would start."""
     plan = make_plan(request_of(task, arguments))
     assert not plan.problems, plan.problems

@@ -11,12 +11,13 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.launch.local import LocalLauncher
+from rlnb.plugin import Manifest
 from rlnb.training import script
 from rlnb.version import __version__
 
 
-def manifest(python: str | None) -> rlnb.Manifest:
-    return rlnb.Manifest(
+def manifest(python: str | None) -> Manifest:
+    return Manifest(
         run_id="r",
         created="2026-01-01T00:00:00+00:00",
         task=rlnb.Task(id="train"),

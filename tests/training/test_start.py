@@ -18,8 +18,11 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.launch.slots import queue_folder
+from rlnb.launchers import LocalLauncher
 from rlnb.machine.cores import available
+from rlnb.plugin import Problem, Result
 from rlnb.records.layout import RunDir
+from rlnb.results import AgentConfig, Comparison, Diagnosis, EnvStep, Evaluation, Symptom
 from rlnb.simulation import simulator
 from rlnb.spec import Manifest
 from rlnb.storage import files
@@ -58,8 +61,8 @@ def manifest(python: str, task: rlnb.Task) -> Manifest:
 def test_findings_become_problems_and_notes(python: str) -> None:
     found = examine(manifest(python, rlnb.Task(id="Demo")), warm=True)
     assert found == [
-        rlnb.Problem(what="16 envs, 200 steps", fix="none"),
-        rlnb.Problem(what="a term was 0", note=True),
+        Problem(what="16 envs, 200 steps", fix="none"),
+        Problem(what="a term was 0", note=True),
     ]
 
 
@@ -232,16 +235,16 @@ def test_cancelling_an_ended_run_changes_nothing(finished: rlnb.Run) -> None:
 
 
 def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
-    first = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(max_running=1))
+    first = echo(max_iterations=LONG, agent=SLOW, launcher=LocalLauncher(max_running=1))
     until(lambda: first.state == "running")
-    second = echo(launcher=rlnb.LocalLauncher(max_running=1))
+    second = echo(launcher=LocalLauncher(max_running=1))
     until(lambda: [*(queue_folder() / "tickets").glob("[!.]*")])
     time.sleep(0.3)  # a few polls of its agent
     assert second.state == "queued"
     second.cancel()
     until(lambda: second.state == "cancelled")
     with pytest.raises(rlnb.RunError, match=rf"^{second.id} \(train\) cancelled while it waited in the queue\n"):
-        second.wait_for_completion()
+        second.wait(check=True)
     assert first.state == "running"
     first.cancel()
     until(lambda: first.state == "cancelled")
@@ -249,7 +252,7 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
 
 def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(max_running=2))
+    run = echo(max_iterations=LONG, agent=SLOW, launcher=LocalLauncher(max_running=2))
     until(lambda: run.state == "running")
     processes = [process.info for process in psutil.process_iter(["cmdline", "environ"])]
     (environ,) = (info["environ"] for info in processes if {"rlnb.worker", str(run.path)} <= {*(info["cmdline"] or ())})
@@ -259,7 +262,7 @@ def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.M
 
 
 def test_a_walltime_ends_a_run_with_outcome_timeout(root: Path) -> None:
-    run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(walltime_s=1.5))
+    run = echo(max_iterations=LONG, agent=SLOW, launcher=LocalLauncher(walltime_s=1.5))
     with pytest.raises(rlnb.RunError, match="timeout: stopped after its walltime"):
         run.wait(WAIT_S)
 
@@ -322,7 +325,7 @@ def test_a_format_that_the_library_does_not_export_is_refused(finished: rlnb.Run
 def lay_out(root: Path, name: str, created: str, **changes: Any) -> RunDir:
     run = RunDir(root / "runs" / name)
     run.path.mkdir(parents=True)
-    manifest = rlnb.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    manifest = rlnb.plugin.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
     files.write_once(run.manifest, to_json(dataclasses.replace(manifest, **changes)))
     return run
 
@@ -333,7 +336,7 @@ def three(root: Path) -> Path:
     lay_out(root, "a-old", "2026-01-01T00:00:00+00:00")
     middle = lay_out(root, "c-middle", "2026-01-02T00:00:00+00:00", tags=("best",))
     job = middle.next_job("train")
-    files.write_once(job.result, to_json(rlnb.Result(outcome="failed")))
+    files.write_once(job.result, to_json(Result(outcome="failed")))
     lay_out(root, "b-new", "2026-01-03T00:00:00+00:00", task=rlnb.Task(id="Lift"), library="other")
     return root
 
@@ -412,17 +415,15 @@ def test_a_run_is_shown_as_one_line_and_as_a_small_table(finished: rlnb.Run) -> 
 def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     lay_out(root, "hostile", "2026-01-01T00:00:00+00:00", task=rlnb.Task(id=HOSTILE), library=HOSTILE)
     (run,) = rlnb.runs()
-    evaluation = rlnb.Evaluation(
+    evaluation = Evaluation(
         returns=(1.0,), lengths=(1,), timeouts=(True,), successes=None, checkpoint=HOSTILE, num_envs=1, seed=1
     )
-    comparison = rlnb.Comparison(runs={HOSTILE: [run]}, evaluations={HOSTILE: [evaluation]})
-    config = rlnb.AgentConfig(
-        task=HOSTILE, library=HOSTILE, source=HOSTILE, values={HOSTILE: HOSTILE}, others=(HOSTILE,)
-    )
-    symptom = rlnb.Symptom(name=HOSTILE, metric=HOSTILE, what=HOSTILE, fix=HOSTILE)
-    diagnosis = rlnb.Diagnosis(run=HOSTILE, points=1, symptoms=(symptom,))
-    step = rlnb.EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
-    healthy = rlnb.Diagnosis(run=HOSTILE, points=99)
+    comparison = Comparison(runs={HOSTILE: [run]}, evaluations={HOSTILE: [evaluation]})
+    config = AgentConfig(task=HOSTILE, library=HOSTILE, source=HOSTILE, values={HOSTILE: HOSTILE}, others=(HOSTILE,))
+    symptom = Symptom(name=HOSTILE, metric=HOSTILE, what=HOSTILE, fix=HOSTILE)
+    diagnosis = Diagnosis(run=HOSTILE, points=1, symptoms=(symptom,))
+    step = EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
+    healthy = Diagnosis(run=HOSTILE, points=99)
     for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step):
         html = shown._repr_html_()
         assert "<script" not in html
@@ -430,15 +431,11 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
 
 
 def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
-    tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
+    names = {name: module for module in (rlnb, rlnb.results) for name in module.__all__}
+    tables = {name for name, module in names.items() if hasattr(getattr(module, name), "_repr_html_")}
     # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py,
-    # test_sweep.py, test_card_html.py, test_debugger.py, test_replay.py and test_goodput.py.
-    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
+    # test_sweep.py, test_card_html.py, test_debugger.py, test_replay.py, test_goodput.py, test_notes.py,
+    # test_pruning.py, test_verify.py and test_video.py.
+    elsewhere = {"TaskCard", "Notes", "Pruning", "Synchronisation", "Video"}
+    elsewhere |= {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
     assert tables == {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs"} | elsewhere
-
-
-def _resolved(name: str) -> Any:
-    try:
-        return getattr(rlnb, name)
-    except ModuleNotFoundError:
-        return None

@@ -18,7 +18,9 @@ import pytest
 
 import rlnb
 from rlnb.hooks import registry
+from rlnb.plugin import ENDED
 from rlnb.records.ranks import ranks_of
+from rlnb.studies import verify_sync
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "rlnb-actor-learner" / "src"
 TASK = "Isaac-Cartpole-Direct"
@@ -102,9 +104,9 @@ class Env:
         return {"policy": torch.rand(8, 3)}, -action[:, 0].abs(), ends, torch.zeros(8, dtype=torch.bool), {}
 
 folder, job, checkpoint = Path(sys.argv[1]), sys.argv[2], sys.argv[3] or None
-manifest = rlnb.Manifest(
+manifest = rlnb.plugin.Manifest(
     run_id="r", created="", task=rlnb.Task(id="T"), library="actor_learner", max_frames=500 if checkpoint else 250,
-    resources=rlnb.Resources(device="cpu", nproc_per_node=3),
+    resources=rlnb.launchers.Resources(device="cpu", nproc_per_node=3),
 )
 ctx = Context(RunDir(folder), JobDir(folder / "jobs" / job), manifest, TrainOptions(checkpoint=checkpoint))
 ctx.device = "cpu"
@@ -165,14 +167,14 @@ def test_one_learner_and_two_actors_train_resume_and_are_compared_by_role(root: 
         device="cpu",
     )
     deadline = time.monotonic() + 600.0
-    while not run.metrics.names and run.state not in rlnb.ENDED:
+    while not run.metrics.names and run.state not in ENDED:
         assert time.monotonic() < deadline
         time.sleep(0.5)
     workers = ranks_in(run)
     loaded = {rank: libraries_of(process) for rank, process in workers.items()}
     memory = {rank: round(process.memory_info().rss / 2**20) for rank, process in workers.items()}
     print("memory of the ranks in MiB:", json.dumps(memory))
-    run.wait_for_completion(timeout_s=600.0)
+    run.wait(timeout_s=600.0, check=True)
     assert loaded[0] == set(), "the learner has loaded a simulator"
     assert {"warp"} <= loaded[1] & loaded[2]
     assert memory[0] < 0.7 * min(memory[1], memory[2])
@@ -195,7 +197,7 @@ def test_one_learner_and_two_actors_train_resume_and_are_compared_by_role(root: 
     assert (run.path / "logs" / "params" / "env.yaml").exists()
 
     run.resume(max_iterations=25)
-    run.wait_for_completion(timeout_s=600.0)
+    run.wait(timeout_s=600.0, check=True)
     started = run.started
     assert started is not None
     assert started.first_iteration == 20
@@ -214,4 +216,4 @@ def test_too_few_ranks_are_a_problem_before_anything_starts(root: Path, example:
     assert problem.fix == "num_envs=15"
     assert rlnb.check(TASK, library="actor_learner", num_envs=16, nproc_per_node=3, device="cpu") == []
     with pytest.raises(rlnb.RlnbError, match=r"The 2 ranks of actor_learner have 2 different roles"):
-        rlnb.verify_sync(TASK, "actor_learner", 2, num_envs=16, device="cpu")
+        verify_sync(TASK, "actor_learner", 2, num_envs=16, device="cpu")

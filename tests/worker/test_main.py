@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.machine import cores, threads
+from rlnb.plugin import Manifest
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
 from rlnb.storage import files
@@ -20,7 +21,7 @@ from rlnb.storage.serial import to_json
 
 @pytest.fixture
 def job(tmp_path: Path) -> JobDir:
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", max_iterations=2)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", max_iterations=2)
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
     folder = JobDir(tmp_path / "jobs" / "0-train")
     folder.path.mkdir(parents=True)

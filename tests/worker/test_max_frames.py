@@ -22,7 +22,7 @@ TASK, FRAMES = "Isaac-Cartpole-Direct", 2000
 )
 def test_the_frames_of_every_library_are_counted(folder: Path, library: str, ranks: int) -> None:
     run = rlnb.train(TASK, library=library, num_envs=16, nproc_per_node=ranks, max_frames=FRAMES, device="cpu")
-    started = run.wait_for_completion(timeout_s=500.0).started
+    started = run.wait(timeout_s=500.0, check=True).started
     assert started is not None
     frames = started.horizon * started.num_envs
     assert started.max_iterations == math.ceil(FRAMES / frames)

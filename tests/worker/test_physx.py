@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.metrics.events import EventReader
 
 pytestmark = [
@@ -41,7 +42,7 @@ def scalars(run: rlnb.Run) -> dict[str, list[float]]:
 @pytest.fixture(scope="module")
 def runs(folder: Path) -> dict[str, rlnb.Run]:
     """A run of each library, each in a fresh process, two at a time. The living simulator stays free for requests."""
-    launcher = rlnb.LocalLauncher(max_running=2)
+    launcher = LocalLauncher(max_running=2)
     task = rlnb.task(TASK, physics=PHYSICS, overrides={"episode_length_s": EPISODE_S})
     return {
         library: rlnb.train(

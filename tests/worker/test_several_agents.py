@@ -52,7 +52,7 @@ def success(env):
 
 
 def test_a_card_lists_the_spaces_of_each_agent_and_the_libraries_that_can_train_them() -> None:
-    card = rlnb.task_card(TASK)
+    card = rlnb.task(TASK).card()
     assert card.workflow == "multi-agent"
     assert card.fields["possible_agents"].value == ["cart", "pendulum"]
     assert card.fields["observation_spaces.cart"].value == 4

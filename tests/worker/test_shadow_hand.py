@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rlnb
+from rlnb.results import Preview
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -32,12 +33,12 @@ LEVELS = 8
 
 
 @pytest.fixture(scope="module")
-def hands(folder: Path) -> rlnb.Preview:
+def hands(folder: Path) -> Preview:
     """Two hands right after the reset."""
     return rlnb.preview(TASK, num_envs=2, steps=0, seed=7, device="cpu")
 
 
-def as_pictures(hands: rlnb.Preview) -> dict[str, np.ndarray]:
+def as_pictures(hands: Preview) -> dict[str, np.ndarray]:
     """Return each stream of both envs, one above the other, as 8-bit values."""
     frames = hands.frames["tiled_camera"]
     depth = np.where(np.isfinite(frames["depth"]), frames["depth"], FAR_M)
@@ -49,12 +50,12 @@ def as_pictures(hands: rlnb.Preview) -> dict[str, np.ndarray]:
     }
 
 
-def labels(hands: rlnb.Preview) -> dict[int, str]:
+def labels(hands: Preview) -> dict[int, str]:
     return dict(hands.labels["tiled_camera/semantic_segmentation"])
 
 
 @pytest.mark.parametrize("stream", ["rgb", "depth", "segmentation"])
-def test_a_stream_matches_its_reviewed_picture(hands: rlnb.Preview, stream: str) -> None:
+def test_a_stream_matches_its_reviewed_picture(hands: Preview, stream: str) -> None:
     from PIL import Image
 
     shown, path = as_pictures(hands)[stream], GOLDEN / f"shadow_hand_{stream}.png"
@@ -68,7 +69,7 @@ def test_a_stream_matches_its_reviewed_picture(hands: rlnb.Preview, stream: str)
     assert len(np.unique(golden)) > 1, "a golden picture of one colour would prove nothing"
 
 
-def test_the_streams_are_those_of_the_task_and_have_no_findings(hands: rlnb.Preview) -> None:
+def test_the_streams_are_those_of_the_task_and_have_no_findings(hands: Preview) -> None:
     frames = hands.frames["tiled_camera"]
     assert {kind: image.shape for kind, image in frames.items()} == {
         "rgb": (2, 120, 120, 3),
@@ -82,7 +83,7 @@ def test_the_streams_are_those_of_the_task_and_have_no_findings(hands: rlnb.Prev
 
 
 def test_the_former_name_is_understood(folder: Path) -> None:
-    card = rlnb.task_card(rlnb.task("Isaac-Repose-Cube-Shadow-Vision-Direct-v0"))
+    card = rlnb.task("Isaac-Repose-Cube-Shadow-Vision-Direct-v0").card()
     assert card.gym_id == TASK
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb.plugin import Manifest, Result
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as conftest.py at the top of the repository does for all other tests
 sys.path.insert(0, str(Path(__file__).parent))  # pytest's importlib mode would not find asking.py
@@ -52,7 +53,7 @@ def made(root: Path) -> Any:
             folder = root / "runs" / name
             (folder / "jobs" / "0-train").mkdir(parents=True)
             (folder / "logs").mkdir()
-            manifest = rlnb.Manifest(
+            manifest = Manifest(
                 run_id=name,
                 created=f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}+00:00",
                 task=rlnb.Task(id=task),
@@ -60,7 +61,7 @@ def made(root: Path) -> Any:
                 **changed,
             )
             write(folder / "manifest.json", manifest)
-            write(folder / "jobs" / "0-train" / "result.json", rlnb.Result(outcome="completed"))
+            write(folder / "jobs" / "0-train" / "result.json", Result(outcome="completed"))
 
     return make
 

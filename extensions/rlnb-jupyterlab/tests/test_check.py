@@ -89,9 +89,9 @@ class Strict:
         raise NotImplementedError
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_launchers():
-    return [rlnb.LauncherType(name=name, factory="strict:Strict") for name in ("strict",)]
+    return [rlnb.launchers.LauncherType(name=name, factory="strict:Strict") for name in ("strict",)]
 """
 
 

@@ -10,8 +10,10 @@ import pytest
 from rlnb_jupyterlab.code import Malformed, code, code_of, form_of, launcher_of, read
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 
-MANIFEST = rlnb.Manifest(
+MANIFEST = Manifest(
     run_id="r",
     created="2026-01-01T00:00:00+00:00",
     task=rlnb.Task(
@@ -25,7 +27,7 @@ MANIFEST = rlnb.Manifest(
     seed=7,
     deterministic=True,
     agent={"agent.learning_rate": 3e-4},
-    resources=rlnb.Resources(device="cpu", nproc_per_node=2),
+    resources=Resources(device="cpu", nproc_per_node=2),
     launcher="slurm",
     launcher_settings={"nodes": 2, "walltime": "08:00:00", "directives": [], "python": None},
     tags=("baseline",),

@@ -30,7 +30,7 @@ async def test_a_page_gets_the_cost_of_its_runs(jp_fetch: Any, root: Path) -> No
     assert costs["keys"] == [key_of(done), key_of(crashed)]
     sums = [round(sum(seconds), 3) for seconds in zip(*costs["bars"], strict=True)]
     assert sums == pytest.approx(costs["seconds"], abs=0.01)
-    assert sum(costs["seconds"]) == pytest.approx(rlnb.goodput([done, crashed]).parts.wall_s, abs=0.01)
+    assert sum(costs["seconds"]) == pytest.approx(rlnb.Runs([done, crashed]).goodput().parts.wall_s, abs=0.01)
     assert dict(costs["facts"])["interruptions"].startswith("1, one every ")
     assert [row[0] for row in costs["runs"]["rows"]] == [done.id, crashed.id]
     (interruption,) = costs["interruptions"]["rows"]

@@ -42,11 +42,11 @@ import rlnb
 print("[hello]")
 
 
-@rlnb.hookimpl
+@rlnb.plugin.hookimpl
 def rlnb_panels(run):
     print("drawing")
     draw = lambda: go.Figure(go.Scatter(y=run.metrics["reward"].values))
-    return [rlnb.Panel(title="<b>odd</b>", figure=draw), rlnb.Panel(title="broken", figure=lambda: 1 / 0)]
+    return [rlnb.plugin.Panel(title="<b>odd</b>", figure=draw), rlnb.plugin.Panel(title="broken", figure=lambda: 1 / 0)]
 """
 
 

@@ -18,8 +18,8 @@ from rlnb_jupyterlab import queues
 from rlnb_jupyterlab.choices import Choices, LauncherChoice
 from rlnb_jupyterlab.watcher import key_of
 
-import rlnb
 from rlnb.launch.detached import handle_of
+from rlnb.launchers import QueueTable
 from rlnb.simulation.remote_job import Note
 
 LISTENS = """
@@ -75,7 +75,7 @@ async def test_a_living_simulator_in_a_job_is_listed_with_its_place_and_walltime
 
 async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "WITHIN_S", 0.3)
-    table = await queues._table("slurm", rlnb.QueueTable(title="jobs", argv=("sleep", "4711")))
+    table = await queues._table("slurm", QueueTable(title="jobs", argv=("sleep", "4711")))
     assert table.error == "sleep does not answer: no output within 0 s"
     assert "sleep 4711" not in await _printed("ps", "-eo", "args")
 
@@ -99,13 +99,13 @@ async def _printed(*argv: str) -> str:
     return (await process.communicate())[0].decode()
 
 
-def launcher(name: str, *tables: rlnb.QueueTable) -> LauncherChoice:
+def launcher(name: str, *tables: QueueTable) -> LauncherChoice:
     return LauncherChoice(name=name, tables=tables)
 
 
 async def test_a_line_is_split_where_the_table_has_columns() -> None:
-    columns = rlnb.QueueTable(title="jobs", argv=("printf", "1|gpu|a|b\n2|cpu\n"), columns=("job", "queue", "why"))
-    lines = rlnb.QueueTable(title="nodes", argv=("printf", "free|4\n"))
+    columns = QueueTable(title="jobs", argv=("printf", "1|gpu|a|b\n2|cpu\n"), columns=("job", "queue", "why"))
+    lines = QueueTable(title="nodes", argv=("printf", "free|4\n"))
     jobs, nodes = await queues.queues([launcher("mine", columns, lines)])
     assert (jobs.launcher, jobs.title, jobs.columns) == ("mine", "jobs", ("job", "queue", "why"))
     assert jobs.rows == [["1", "gpu", "a|b"], ["2", "cpu"]]
@@ -113,13 +113,13 @@ async def test_a_line_is_split_where_the_table_has_columns() -> None:
 
 
 async def test_a_command_of_several_launchers_is_run_once() -> None:
-    table = rlnb.QueueTable(title="jobs", argv=("echo", "1"))
+    table = QueueTable(title="jobs", argv=("echo", "1"))
     tables = await queues.queues([launcher("pbs", table), launcher("sge", table), launcher("local")])
     assert [table.launcher for table in tables] == ["pbs"]
 
 
 async def test_a_launcher_whose_commands_are_not_installed_has_no_table() -> None:
-    assert await queues.queues([launcher("far", rlnb.QueueTable(title="jobs", argv=("no-such-command-here",)))]) == []
+    assert await queues.queues([launcher("far", QueueTable(title="jobs", argv=("no-such-command-here",)))]) == []
 
 
 async def test_the_queues_of_plugins_are_read_from_their_launchers(root: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from asking import HOSTILE, echo, heard, write_whole
 from rlnb_jupyterlab.detail import detail
 from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
 
 import rlnb
+from rlnb.plugin import Result
 from rlnb.records.incidents import MOST_TEXT as MOST_REASON
 from rlnb.records.incidents import Alert, WaitsWriter, write_alert
 from rlnb.spec import Command, Job
@@ -29,6 +33,24 @@ async def test_a_row_has_only_values_that_a_page_accepts(jp_ws_fetch: Any, made:
     stream.close()
     assert all(isinstance(row[name], str) for name in ("task", "library", "launcher", "device", "created", "error"))
     assert len(json.dumps(row)) < 100_000
+
+
+def test_the_time_left_is_that_of_the_notebook_also_if_the_clock_of_the_node_is_ahead(root: Path) -> None:
+    run = echo(max_iterations=200, agent={"iteration_s": 0.1})
+    deadline = time.monotonic() + 60
+    while run.progress[0] < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    path = run.jobs[0].folder.started
+    record, stat = json.loads(path.read_text()), path.stat()
+    path.write_text(json.dumps({**record, "time_s": record["time_s"] + 3600}))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    run = rlnb.get_run(run.id)
+    here, there = run.eta_s, row(run, "key").eta_s
+    run.cancel()
+    assert here is not None
+    assert there == pytest.approx(here, rel=0.3)
+    assert here > 5
 
 
 async def test_hostile_names_are_data(jp_fetch: Any, jp_ws_fetch: Any, made: Any) -> None:
@@ -91,14 +113,14 @@ def test_a_run_that_waits_says_why_and_since_when(made: Any, root: Path) -> None
     assert (new.state, new.reason[:14], len(new.reason)) == ("queued", "PENDING (<b>) ", MOST_REASON)
     assert new.since.startswith("20")
     assert ("reason", new.reason) in detail(run, "key").overview
-    files.write_once(job.result, rlnb.Result(outcome="failed", error="no such partition"))
+    files.write_once(job.result, Result(outcome="failed", error="no such partition"))
     ended = row(rlnb.Run(run.path), "key")
     assert (ended.error, ended.reason, ended.since) == ("no such partition", "", "")
 
 
 def test_the_overview_has_the_restarts_with_their_causes(made: Any, root: Path) -> None:
     run = echo().wait(60)
-    cause = rlnb.Result(outcome="failed", error="node 1 (<gpu07>) is lost", values={"interrupted": True})
+    cause = Result(outcome="failed", error="node 1 (<gpu07>) is lost", values={"interrupted": True})
     files.write_anew(run.jobs[0].folder.result, cause)
     again = Job(kind="train", after="0-train", restart=1, max_restarts=3)
     run.record.folder.next_job("train", lambda _: {"job.json": again, "command.json": Command(argv=("x",))})

@@ -13,17 +13,19 @@ from rlnb_dask.queues.launcher import training_problems
 
 import rlnb
 from rlnb.hooks.registry import require
+from rlnb.launchers import Resources
+from rlnb.plugin import Command, Manifest
 
 
-def manifest() -> rlnb.Manifest:
-    return rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+def manifest() -> Manifest:
+    return Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
 
 
 def test_the_runs_and_assets_are_mounted_in_a_ranks_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     settings = rlnb.slurm(container="/images/isaaclab.sif", walltime="01:00:00").settings
     in_container = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings, asset_root="/assets")
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train"), env={"A": "b"})
+    plain = Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train"), env={"A": "b"})
     wrap = functools.partial(require, "rlnb_wrap_command")
     command = wrap(command=plain, manifest=in_container)
     assert command.argv == (
@@ -34,7 +36,7 @@ def test_the_runs_and_assets_are_mounted_in_a_ranks_container(tmp_path: Path, mo
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/mounted")
     mounted = wrap(command=plain, manifest=dataclasses.replace(in_container, asset_root=None))
     assert mounted.argv[5:7] == ("--bind", "/mounted")
-    with_python = dataclasses.replace(in_container, python="/isaaclab.sh -p", resources=rlnb.Resources(device="cpu"))
+    with_python = dataclasses.replace(in_container, python="/isaaclab.sh -p", resources=Resources(device="cpu"))
     assert "--nv" not in wrap(command=plain, manifest=with_python).argv
     assert wrap(command=plain, manifest=with_python).argv[-4:] == plain.argv
     assert wrap(command=plain, manifest=manifest()) is None
@@ -45,7 +47,7 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
     arguments = {"container": "lab:3.0", "container_runtime": "docker", "walltime": "01:00:00"}
     settings = rlnb.slurm(**arguments).settings
     in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
+    plain = Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     assert command.argv[:4] == (sys.executable, "-P", "-m", "rlnb_dask.docker")
     assert command.argv[4:8] == ("docker", "--gpus=all", "--rm", "--init")
@@ -60,8 +62,8 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
 
 def test_docker_is_started_by_the_python_of_the_nodes() -> None:
     settings = rlnb.slurm(container="lab:3.0", container_runtime="docker", python="/env/python", walltime="1").settings
-    in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=rlnb.Resources(device="cpu"))
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
+    in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=Resources(device="cpu"))
+    plain = Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     assert command.argv[:6] == ("/env/python", "-P", "-m", "rlnb_dask.docker", "docker", "--rm")
 
@@ -72,7 +74,7 @@ def test_the_ranks_of_podman_have_the_id_of_the_user(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "getgid", lambda: uid)
     settings = rlnb.slurm(container="lab:3.0", container_runtime="podman", walltime="01:00:00").settings
     in_podman = dataclasses.replace(manifest(), launcher_settings=settings)
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
+    plain = Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     argv = require("rlnb_wrap_command", command=plain, manifest=in_podman).argv
     assert argv[1:6] == ("-P", "-m", "rlnb_dask.docker", "podman", "--gpus=all")
     assert [word for word in argv if word.startswith("--user")] == [user]
@@ -87,7 +89,7 @@ def test_pyxis_gets_the_image_and_the_folders_as_options_of_a_step(
     in_pyxis = dataclasses.replace(
         manifest(), launcher_settings=rlnb.slurm(**arguments).settings, asset_root="/assets", python="/isaaclab.sh -p"
     )
-    plain = rlnb.Command(argv=("/isaaclab.sh", "-p", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
+    plain = Command(argv=("/isaaclab.sh", "-p", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = require("rlnb_wrap_command", command=plain, manifest=in_pyxis)
     assert command.argv == (
         *(sys.executable, "-P", "-m", "rlnb_dask.pyxis", "--container-image=/images/isaaclab.sqsh"),

@@ -12,6 +12,8 @@ from rlnb_dask.docker import job_gpus
 
 import rlnb
 from rlnb.hooks.registry import require
+from rlnb.launchers import Resources
+from rlnb.plugin import Command, Manifest
 
 LISTING = "0, GPU-aa\n1, GPU-bb\n2, GPU-cc\n"
 
@@ -33,10 +35,10 @@ def programs(tmp_path: Path) -> Path:
 def run(programs: Path, device: str = "auto", runtime: str = "docker", **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command of a run in a container, on a node with an environment."""
     settings = rlnb.slurm(container="lab:3.0", container_runtime=runtime, walltime="01:00:00").settings
-    in_docker = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", launcher="slurm")
-    resources = rlnb.Resources(device=device)
+    in_docker = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", launcher="slurm")
+    resources = Resources(device=device)
     in_docker = dataclasses.replace(in_docker, launcher_settings=settings, resources=resources)
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train", "/the runs/--gpus=all"))
+    plain = Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train", "/the runs/--gpus=all"))
     command = require("rlnb_wrap_command", command=plain, manifest=in_docker)
     node = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return subprocess.run(command.argv, env={**node, **env}, capture_output=True, text=True, timeout=60)

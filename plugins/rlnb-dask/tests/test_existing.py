@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.launchers import make_launcher
+from rlnb.plugin import Command
 
 PATHS = {"tls_ca_file": "/keys/ca.pem", "tls_client_cert": "/keys/cert.pem", "tls_client_key": "/keys/key.pem"}
 IN_MEMORY = {role: f"-----BEGIN {role}-----\nabc\n-----END-----" for role in PATHS}
@@ -24,7 +26,7 @@ def test_keys_in_memory_reach_the_host_in_files_that_only_the_user_can_read(
     launcher = rlnb.dask("tcp://127.0.0.1:1", security=IN_MEMORY)
     monkeypatch.setattr(type(launcher), "_keys_problem", lambda self: None)
     monkeypatch.setattr(type(launcher), "argv", lambda self, job_dir: ["true"])
-    launcher.submit(rlnb.Command(argv=("true",)), tmp_path)
+    launcher.submit(Command(argv=("true",)), tmp_path)
     for role, text in IN_MEMORY.items():
         file = tmp_path / ".tls" / role
         assert file.read_text() == text
@@ -34,7 +36,7 @@ def test_keys_in_memory_reach_the_host_in_files_that_only_the_user_can_read(
 
 def test_a_misspelt_setting_is_refused() -> None:
     with pytest.raises(rlnb.CheckError, match="Did you mean 'insecure'"):
-        rlnb.make_launcher("dask", {"insecur": True})
+        make_launcher("dask", {"insecur": True})
 
 
 def test_the_keys_of_a_job_whose_host_is_gone_are_deleted(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from rlnb_dask.hardware import Needs
 from rlnb_dask.node import NodeFacts
 
 import rlnb
-from rlnb import GpuFacts
+from rlnb.launchers import DetachedLauncher, Launcher, Resources
+from rlnb.plugin import Command, GpuFacts, Manifest
 
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
 FOUR = Needs(ranks=4, device="cuda", gpus_per_node=4, queue="slurm")
@@ -116,30 +117,30 @@ def test_a_cpu_build_of_torch_on_a_node_with_gpus_is_named() -> None:
     ],
 )
 def test_the_needs_of_a_job_are_in_its_command_and_its_launcher(
-    argv: tuple[str, ...], launcher: rlnb.Launcher, expected: Needs
+    argv: tuple[str, ...], launcher: Launcher, expected: Needs
 ) -> None:
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r",
         created="",
         task=rlnb.Task(id="Echo"),
         library="echo",
-        resources=rlnb.Resources(device="cuda", nproc_per_node=expected.ranks),
+        resources=Resources(device="cuda", nproc_per_node=expected.ranks),
         launcher=launcher.name,
         launcher_settings=launcher.settings,
     )
-    job: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=argv))
+    job: Any = SimpleNamespace(manifest=manifest, command=Command(argv=argv))
     assert hardware.needs(job) == expected
 
 
 def test_a_rank_that_stays_on_the_cpu_needs_a_core_and_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
-    resources = rlnb.Resources(device="cuda", nproc_per_node=3)
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="roles", resources=resources)
-    job: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=("python", "--nproc_per_node=3")))
+    monkeypatch.setattr(DetachedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
+    resources = Resources(device="cuda", nproc_per_node=3)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="roles", resources=resources)
+    job: Any = SimpleNamespace(manifest=manifest, command=Command(argv=("python", "--nproc_per_node=3")))
     needs = hardware.needs(job)
     assert (needs.ranks, needs.gpus) == (3, 1)
     assert hardware.problems([node("a", gpus(1), cores=3)], needs) == []
     (line,) = hardware.problems([node("a", gpus(1), cores=2)], needs)
     assert "has 2 cores for 3 ranks" in line
-    evaluation: Any = SimpleNamespace(manifest=manifest, command=rlnb.Command(argv=("python",)))
+    evaluation: Any = SimpleNamespace(manifest=manifest, command=Command(argv=("python",)))
     assert hardware.needs(evaluation).gpus == 1

@@ -19,10 +19,11 @@ from rlnb_dask import host
 from rlnb_dask.queues.slurm import OwnJob
 
 import rlnb
+from rlnb.launchers import DetachedJob, Launcher
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlnb.HostedJob:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DetachedJob:
     """A job of a training, without a result."""
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
@@ -30,34 +31,34 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlnb.HostedJob:
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # its exit writes a result if there is none
     folder.result.unlink()
-    return rlnb.HostedJob(folder.path)
+    return DetachedJob(folder.path)
 
 
-def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(job: rlnb.HostedJob) -> None:
+def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(job: DetachedJob) -> None:
     answers = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
     client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(answers)})
     owner = host.Host(job, rlnb.pbs(nodes=3, walltime="01:00:00"))
     owner._nodes = 3
     with pytest.raises(host.Ended):
         owner._wait_for_nodes(client)
-    result = rlnb.HostedJob(job.path).result
+    result = DetachedJob(job.path).result
     assert result is not None
     assert "a node was lost before all nodes were ready" in result.error
     assert json.loads((job.path / "waits.json").read_text())["what"] == "1 of 3 nodes are ready"
     assert result.values == {"interrupted": True}
 
 
-def test_nodes_that_wait_for_others_are_given_back(job: rlnb.HostedJob) -> None:
+def test_nodes_that_wait_for_others_are_given_back(job: DetachedJob) -> None:
     client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": {"tcp://a:1": {}}})
     owner = host.Host(job, rlnb.pbs(nodes=2, walltime="01:00:00", patience_s=0.5))
     owner._nodes = 2
     with pytest.raises(host.Ended):
         owner._wait_for_nodes(client)
-    result = rlnb.HostedJob(job.path).result
+    result = DetachedJob(job.path).result
     assert result is not None
     assert result.error == "only 1 of 2 nodes came in time, and were given back to the queue"
     assert result.interrupted, "so that the training is submitted again"
-    assert rlnb.HostedJob(job.path).times_given_back == 1
+    assert DetachedJob(job.path).times_given_back == 1
     assert 0.8 <= owner._patience_s() <= 1.2, "twice the patience"
     many: Any = SimpleNamespace(command=job.command, times_given_back=2000)
     assert host.Host(many, owner._launcher)._patience_s() <= 0.5 * 8 * 1.2, "it does not grow without an end"
@@ -76,7 +77,7 @@ SLURM = {
 
 @pytest.mark.parametrize(("state", "resumes"), [("PENDING", True), ("CANCELLED", False)])
 def test_a_job_that_the_host_itself_takes_out_of_the_queue_is_not_cancelled_by_a_person(
-    job: rlnb.HostedJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, resumes: bool
+    job: DetachedJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, resumes: bool
 ) -> None:
     for name, script in SLURM.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -95,7 +96,7 @@ def test_a_job_that_the_host_itself_takes_out_of_the_queue_is_not_cancelled_by_a
 
 @pytest.mark.parametrize(("start_s", "values"), [(0.0, {}), (-700.0, {"interrupted": True, "given_back": True})])
 def test_the_end_of_a_host_that_waited_for_long_is_no_interruption(
-    job: rlnb.HostedJob, start_s: float, values: dict[str, bool]
+    job: DetachedJob, start_s: float, values: dict[str, bool]
 ) -> None:
     owner = host.Host(job, rlnb.slurm(walltime="01:00:00"), OwnJob("9", time.time()))
     owner._start_s += start_s
@@ -107,7 +108,7 @@ def test_the_end_of_a_host_that_waited_for_long_is_no_interruption(
 
 
 @pytest.mark.parametrize("launcher", [rlnb.slurm(nodes=2, walltime="01:00:00"), rlnb.dask("tls://a:1", nodes=2)])
-def test_the_launcher_of_a_job_is_rebuilt_from_its_manifest(launcher: rlnb.Launcher) -> None:
+def test_the_launcher_of_a_job_is_rebuilt_from_its_manifest(launcher: Launcher) -> None:
     manifest = SimpleNamespace(launcher=launcher.name, launcher_settings=launcher.settings)
     copy = host.launcher_of(SimpleNamespace(manifest=manifest))  # type: ignore[arg-type]
     assert type(copy) is type(launcher)
@@ -149,7 +150,12 @@ def test_the_agents_follow_the_walltime_of_the_queue(tmp_path: Path, monkeypatch
     ("cause", "outcome", "goes_on"), [("", "cancelled", False), (" DUE TO PREEMPTION", "failed", True)]
 )
 def test_a_host_whose_own_job_is_ended_writes_the_result_and_releases_the_nodes(
-    job: rlnb.HostedJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str, outcome: str, goes_on: bool
+    job: DetachedJob,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cause: str,
+    outcome: str,
+    goes_on: bool,
 ) -> None:
     for name, script in SLURM.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -12,9 +12,9 @@ import rlnb
 from rlnb.hooks.registry import registry
 
 PLUGINS = {
-    "mine": "import rlnb\n\nprint('hello')\n\n\n@rlnb.hookimpl\ndef rlnb_libraries():\n"
+    "mine": "import rlnb\n\nprint('hello')\n\n\n@rlnb.plugin.hookimpl\ndef rlnb_libraries():\n"
     "    requires = ('mine-rl[gpu]>=2', 'numpy')\n"
-    "    return [rlnb.Library(name='mine', backend='mine:B', requires=requires)]\n",
+    "    return [rlnb.plugin.Library(name='mine', backend='mine:B', requires=requires)]\n",
     "broken": "import gone\n",
 }
 """The modules of plugins."""

@@ -16,6 +16,7 @@ import pytest
 from rlnb_mlflow import tracker
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
@@ -86,7 +87,7 @@ def test_the_store_has_the_values_of_the_event_files(train: Train, wait_for_agen
 
 
 def test_trainings_that_start_at_once_share_a_new_store(train: Train, wait_for_agent: Wait) -> None:
-    launcher = rlnb.LocalLauncher(max_running=3)
+    launcher = LocalLauncher(max_running=3)
     runs = [train("mlflow", seed=seed, max_iterations=150, launcher=launcher) for seed in range(3)]
     for run in runs:
         wait_for_agent(run.wait(WAIT_S))

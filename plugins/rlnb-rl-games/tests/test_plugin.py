@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rlnb_rl_games.plugin import RL_GAMES, SAC
 
-import rlnb
 from rlnb.hooks.plugins import agent_config
+from rlnb.plugin import Library
 
 
 def value(config: dict[str, Any], path: str) -> Any:
@@ -18,7 +18,7 @@ def value(config: dict[str, Any], path: str) -> Any:
 
 
 @pytest.mark.parametrize(("library", "horizon"), [(RL_GAMES, 24), (SAC, 32)])
-def test_the_default_agent_has_all_keys_rlnb_sets(library: rlnb.Library, horizon: int) -> None:
+def test_the_default_agent_has_all_keys_rlnb_sets(library: Library, horizon: int) -> None:
     config = agent_config(library.default_agent)
     for path, argument in library.overruled.items():
         assert not argument or value(config, path) is not None, path

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from rlnb_rl_games import fitted
 
-from rlnb import Space
 from rlnb.configs import tree
 from rlnb.hooks import plugins
+from rlnb.plugin import Space
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))
 LAST = Space(kind="box", shape=(64, 64, 3))

@@ -9,9 +9,9 @@ from gymnasium import spaces
 from rlnb_sb3 import fitted
 from rlnb_sb3.pictures import Pictures, with_extractor
 
-from rlnb import Space
 from rlnb.configs import tree
 from rlnb.hooks import plugins
+from rlnb.plugin import Space
 
 VECTOR, PICTURE = Space(kind="box", shape=(4,)), Space(kind="box", shape=(3, 64, 64))
 DICT = Space(kind="dict", parts={"a": VECTOR})

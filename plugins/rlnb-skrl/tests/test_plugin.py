@@ -12,6 +12,7 @@ import rlnb
 from rlnb.configs.card import AgentCard, ConfigField, TaskCard
 from rlnb.hooks import plugins
 from rlnb.hooks.plugins import agent_config
+from rlnb.plugin import Manifest
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
 
@@ -111,10 +112,10 @@ def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
     card = TaskCard(
         task="Demo-Direct", agents=agents, fields={"state_space": ConfigField(type="int", value=state_space)}
     )
-    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.tasks.card_cache.card_of", lambda *_: card)
     monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
     task = rlnb.task("Demo-Direct", overrides=overrides)
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
+    manifest = Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
     assert [problem.what for problem in plugin.rlnb_check(manifest)] == (
         ["models.value.network of skrl_mappo takes the env's state, but Demo-Direct has none: state_space=0."]
         if refused
@@ -132,10 +133,10 @@ def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
     fields = {"agent.rollouts": ConfigField(type="int", value=24), plugin.INTERVAL: ConfigField(type="int", value=1000)}
     agent = AgentCard(fields=fields)
     card = TaskCard(task="Demo", agents={"skrl": agent})
-    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.tasks.card_cache.card_of", lambda *_: card)
     monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
     values = {plugin.INTERVAL: interval, **({"agent.rollouts": rollouts} if rollouts else {})}
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
+    manifest = Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == (
         [f"Use {plugin.INTERVAL}={fix}."] if fix else []
     )
@@ -160,7 +161,7 @@ def test_an_off_policy_agent_has_whole_iterations_and_the_networks_of_its_algori
     defaults = {plugin.CLASS: "SAC", plugin.ITERATION: 32, plugin.INTERVAL: "auto"}
     agent = AgentCard(fields={path: ConfigField(type="str", value=value) for path, value in defaults.items()})
     card = TaskCard(task="Demo", agents={"skrl_sac": agent})
-    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.tasks.card_cache.card_of", lambda *_: card)
     monkeypatch.setattr("rlnb.tasks.agent.card_of", lambda *_: card)
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl_sac", agent=values)
+    manifest = Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl_sac", agent=values)
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == fixes

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from rlnb_skrl import fitted
 
-from rlnb import Space
 from rlnb.configs import tree
 from rlnb.hooks import plugins
+from rlnb.plugin import Space
 
 VECTOR, FIRST, LAST = (Space(kind="box", shape=shape) for shape in ((4,), (3, 64, 64), (64, 64, 3)))
 DISCRETE, MULTI = Space(kind="discrete"), Space(kind="multi_discrete")

@@ -9,7 +9,8 @@ import pytest
 from rlnb_ssh.launcher import Ssh
 
 import rlnb
-from rlnb import Manifest
+from rlnb.launchers import LocalLauncher
+from rlnb.plugin import Manifest
 
 MANIFEST = Manifest(run_id="run", created="", task=rlnb.Task(id="Echo"), library="echo")
 
@@ -31,7 +32,7 @@ def test_the_command_asks_for_nothing_and_quotes_what_runs_there() -> None:
 
 
 def test_an_equal_launcher_is_made_from_its_settings() -> None:
-    queue = rlnb.LocalLauncher(max_running=2, walltime_s=60)
+    queue = LocalLauncher(max_running=2, walltime_s=60)
     for first in (Ssh("a@b", max_running=2), Ssh("a@b", queue=queue, env={"A": "b"}), Ssh("a@b", options="-4"), Ssh()):
         settings: Any = json.loads(json.dumps(dict(first.settings)))
         assert dict(Ssh(**settings).settings) == dict(first.settings)

@@ -3,7 +3,8 @@ import sys
 
 from rlnb_tasks import __version__, plugin
 
-from rlnb import AssetPack, Task
+from rlnb import Task
+from rlnb.plugin import AssetPack
 
 HEAVY = ("pxr", "newton", "warp", "torch", "isaaclab")
 

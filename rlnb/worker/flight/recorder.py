@@ -267,7 +267,7 @@ class Recorder:
             path = self._write(what, bad, fatal=fatal)
         except Exception as exc:  # such as a full disk, which must not hide the value
             return f" Its record could not be written: {exc}"
-        return f" The values of the last {self._size} steps are in {path}. To repeat them: rlnb.replay(run)"
+        return f" The values of the last {self._size} steps are in {path}. To repeat them: run.replay()"
 
     def _first_fatal(self, first: int) -> tuple[int, int] | None:
         """Return the step and the env of the first value that no library survives; None if there is none."""

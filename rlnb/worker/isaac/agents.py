@@ -47,7 +47,7 @@ def origin_of(
     Args:
         registered: The task.
         library: The library.
-        name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
+        name: Name of the config, as in :attr:`rlnb.plugin.Manifest.agent_name`.
         spaces: Spaces of the task, for which a generic config may be made.
     """
     if name != GENERIC:

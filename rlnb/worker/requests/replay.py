@@ -32,7 +32,7 @@ class ReplayedEnv(DebuggedEnv):
     Args:
         env: The env, as gymnasium made it.
         out: Folder for npz files.
-        arrays: :attr:`rlnb.Flight.replay`.
+        arrays: :attr:`rlnb.results.Flight.replay`.
     """
 
     def __init__(self, env: Any, out: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -22,6 +22,7 @@ import psutil
 
 import rlnb
 from chaos.kernels import Kernel
+from rlnb.launchers import Launcher, LocalLauncher
 from rlnb.spec import ENDED
 from rlnb.storage.clock import SILENT_AFTER_S
 
@@ -48,7 +49,7 @@ class Subject:
     """Factor of the number of iterations."""
     pause: float = 1.0
     """Factor of the time between two faults."""
-    launchers: tuple[rlnb.Launcher, ...] = ()
+    launchers: tuple[Launcher, ...] = ()
     """Launchers to choose from; by default local ones."""
     slurm: Any = None
     """The Slurm of ``tests/rig/slurm.py`` on which the trainings run."""
@@ -95,7 +96,7 @@ class World:
             subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "none", str(self.root)], check=True)
         os.environ.update({"RLNB_ROOT": str(self.root), "RLNB_QUEUE": str(self.queue), MARK: str(self.root)})
         rlnb.options.root, rlnb.options.warm = self.root, False
-        local = [rlnb.LocalLauncher(max_running=number) for number in (1, 2, 3)]
+        local = [LocalLauncher(max_running=number) for number in (1, 2, 3)]
         self.launcher = self.rng.choice(subject.launchers or local)
         self.kernels: list[Kernel] = []
         self.heals: list[Callable[[], object]] = []

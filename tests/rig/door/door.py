@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-import rlnb
+from rlnb.launchers import LauncherType, RemoteLauncher
+from rlnb.plugin import Problem, hookimpl
 
 WALK = 'test ! -e "$0/shut" || { echo "the door is shut" >&2; exit 255; }; exec "$@"'
 
 
-class Door(rlnb.RemoteLauncher):
+class Door(RemoteLauncher):
     """Reaches a folder of this machine.
 
     Args:
@@ -34,10 +35,10 @@ class Door(rlnb.RemoteLauncher):
     def reach(self, argv: Sequence[str]) -> Sequence[str]:
         return ["sh", "-c", WALK, self.place, *argv]
 
-    def problem(self, code: int | None, error: str) -> rlnb.Problem:
-        return rlnb.Problem(what=f"status {code}: {error}.", fix="Open the door.")
+    def problem(self, code: int | None, error: str) -> Problem:
+        return Problem(what=f"status {code}: {error}.", fix="Open the door.")
 
 
-@rlnb.hookimpl
-def rlnb_launchers() -> tuple[rlnb.LauncherType, ...]:
-    return (rlnb.LauncherType(name="door", factory="door:Door"),)
+@hookimpl
+def rlnb_launchers() -> tuple[LauncherType, ...]:
+    return (LauncherType(name="door", factory="door:Door"),)

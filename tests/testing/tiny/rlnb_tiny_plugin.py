@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from rlnb import Library, Task, hookimpl
+from rlnb import Task
+from rlnb.plugin import Library, hookimpl
 
 SOUND = Library(
     name="tiny",

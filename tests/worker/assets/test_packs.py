@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from rlnb import AssetPack, RlnbError
+from rlnb import RlnbError
 from rlnb.hooks import plugins
+from rlnb.plugin import AssetPack
 from rlnb.worker.assets import packs
 from rlnb.worker.assets.packs import PREBUILT, adopt_prebuilt
 from rlnb.worker.isaac import isaaclab, release

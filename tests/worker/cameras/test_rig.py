@@ -16,6 +16,7 @@ from rlnb.configs.cameras import Aim
 from rlnb.protocol import requests
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.layout import RunDir
+from rlnb.results import Preview
 from rlnb.simulation import simulator
 from rlnb.tasks import source
 from rlnb.worker.cameras.rig import check_data_types, copied
@@ -126,12 +127,12 @@ def test_a_renderer_that_names_no_data_types_is_checked_by_isaac_lab() -> None:
 
 
 @pytest.fixture(scope="module")
-def many(folder: Path) -> rlnb.Preview:
+def many(folder: Path) -> Preview:
     source.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
     return rlnb.preview("Many-Cameras", steps=20, every=5, data_types=["rgb", "depth", "semantic_segmentation"])
 
 
-def test_real_faults_are_found_and_no_others(many: rlnb.Preview) -> None:
+def test_real_faults_are_found_and_no_others(many: Preview) -> None:
     assert {(finding.camera, finding.data_type, finding.fault) for finding in many.findings} == {
         ("stale", "rgb", "stale"),
         ("stale", "depth", "stale"),
@@ -144,14 +145,14 @@ def test_real_faults_are_found_and_no_others(many: rlnb.Preview) -> None:
     assert {finding.envs for finding in many.findings} == {(0, 1, 2, 3)}
 
 
-def test_a_clip_has_every_requested_frame_and_its_time(many: rlnb.Preview) -> None:
+def test_a_clip_has_every_requested_frame_and_its_time(many: Preview) -> None:
     assert many.clip["good"]["rgb"].shape == (5, 4, 32, 48, 3)
     assert many.times_s == pytest.approx([0.0, 5 / 60, 10 / 60, 15 / 60, 20 / 60])
     assert many.state.shape[:2] == (5, 4)
     assert np.abs(many.state[-1] - many.state[0]).max() > 0.05
 
 
-def test_a_copy_is_moved_along_with_a_camera_that_the_env_moves(many: rlnb.Preview) -> None:
+def test_a_copy_is_moved_along_with_a_camera_that_the_env_moves(many: Preview) -> None:
     """Depth is read from the task's own camera, ids from its copy: both have to show the same robot."""
     ids, depth = many.frames["moved"]["semantic_segmentation"][..., 0], many.frames["moved"]["depth"][..., 0]
     names = many.labels["moved/semantic_segmentation"]
@@ -162,7 +163,7 @@ def test_a_copy_is_moved_along_with_a_camera_that_the_env_moves(many: rlnb.Previ
     assert not np.array_equal(many.frames["moved"]["rgb"], many.frames["good"]["rgb"])
 
 
-def test_only_the_requested_envs_are_shown(folder: Path, many: rlnb.Preview) -> None:
+def test_only_the_requested_envs_are_shown(folder: Path, many: Preview) -> None:
     two = rlnb.preview("Many-Cameras", cameras=["good"], envs=[3, 1], steps=20, data_types=["rgb"])
     assert two.envs == (3, 1)
     assert (two.frames["good"]["rgb"] == many.frames["good"]["rgb"][[3, 1]]).all()
@@ -260,7 +261,7 @@ def test_a_training_shows_its_first_envs_while_it_runs(folder: Path, task: str, 
         run.cameras()
 
 
-def test_requests_that_cannot_be_met_are_errors_and_the_simulator_lives_on(folder: Path, many: rlnb.Preview) -> None:
+def test_requests_that_cannot_be_met_are_errors_and_the_simulator_lives_on(folder: Path, many: Preview) -> None:
     living = rlnb.simulator().wait()
     pid = living.pid
     with pytest.raises(rlnb.CheckError, match=r"No camera named 'moves'.*Did you mean 'moved'"):

@@ -115,7 +115,7 @@ def test_the_cause_is_named_with_env_and_step(
         flown(tmp_path, put(name, 4, index, value, at))
     expected = f"{text.format(at)}, in iteration {3 + at // HORIZON}."
     assert str(raised.value).startswith(expected)
-    assert str(raised.value).endswith("To repeat them: rlnb.replay(run)")
+    assert str(raised.value).endswith("To repeat them: run.replay()")
     flight = read(tmp_path)
     assert flight is not None
     assert flight.what == expected

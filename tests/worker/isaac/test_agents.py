@@ -12,6 +12,7 @@ import pytest
 import rlnb
 from rlnb.contracts.libraries import Space
 from rlnb.hooks import plugins
+from rlnb.plugin import Library
 from rlnb.spec import Task
 from rlnb.worker.isaac import agents
 from rlnb.worker.isaac.isaaclab import Registered
@@ -73,7 +74,7 @@ def test_a_generic_config_that_is_the_usual_one_is_no_second_config(registered: 
 
 def test_libraries_without_an_agent_key_share_no_config(registered: Registered) -> None:
     registered = dataclasses.replace(registered, agents={"echo": dict})
-    library = rlnb.Library(name="keyless", backend="m:Backend", default_agent="m:config")
+    library = Library(name="keyless", backend="m:Backend", default_agent="m:config")
     assert plugins.library("echo").agent_key == ""
     assert agents.origin_of(registered, library) == agents.AgentOrigin(kind="generic", name="m:config")
 
@@ -152,8 +153,8 @@ def test_a_run_trains_and_acts_with_the_named_config_and_says_so(folder: Path) -
 @pytest.mark.isaaclab
 def test_the_default_library_of_a_registration_is_used_and_others_need_a_config(folder: Path) -> None:
     task = "IsaacContrib-Humanoid-AMP-Walk-Direct"
-    assert rlnb.agent(task).library == "skrl"
-    assert rlnb.agent(task).others == ("skrl_amp_cfg_entry_point", "generic")
+    assert rlnb.task(task).agent().library == "skrl"
+    assert rlnb.task(task).agent().others == ("skrl_amp_cfg_entry_point", "generic")
     (problem,) = [problem for problem in rlnb.check(task, library="rsl_rl") if "agent config" in problem.what]
     assert problem.what.startswith(f"{task} brings no agent config for rsl_rl, only skrl_amp_cfg_entry_point, skrl_cfg")
     assert problem.fix.startswith("Use library='skrl' or library='skrl_jax' or agent='generic'.")

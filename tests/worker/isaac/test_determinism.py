@@ -11,6 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.errors import RlnbError
+from rlnb.studies import verify_determinism
 from rlnb.worker.isaac import device
 
 pytestmark = [
@@ -92,9 +93,7 @@ def test_other_errors_are_raised_unchanged() -> None:
 
 @pytest.mark.slow  # a minute the first time: all of Warp's kernels are compiled again
 def test_a_deterministic_training_run_gives_the_same_numbers_twice(folder: Path) -> None:
-    proof = rlnb.verify_determinism(
-        "Isaac-Cartpole-Direct", iterations=2, num_envs=16, device="cpu", deterministic=True
-    )
+    proof = verify_determinism("Isaac-Cartpole-Direct", max_iterations=2, num_envs=16, device="cpu", deterministic=True)
     assert proof.deterministic, proof.difference
     run = rlnb.runs(tag="verify-determinism")[0]
     assert run.config["env.sim.physics.deterministic"] is True

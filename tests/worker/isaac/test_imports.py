@@ -60,20 +60,20 @@ def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_once(package: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"No task named 'Puck-v0'.*need imports=\"my_project\.tasks\""):
-        rlnb.task_card("Puck-v0")
+        rlnb.task("Puck-v0").card()
     listed = CliRunner().invoke(app.app, ["tasks", "puck"])
     assert isinstance(listed.exception, SystemExit)
     for fix in ("--import my_project.tasks", 'rlnb.task("my_project.module:EnvCfg")'):
         assert fix in " ".join(listed.stderr.split())
     missing = "imports='no_such_project' is not a module of the worker's Python, .*: there is no 'no_such_project'"
     with pytest.raises(rlnb.RlnbError, match=missing):
-        rlnb.task_card(rlnb.task("Puck-v0", imports="no_such_project"))
+        rlnb.task("Puck-v0", imports="no_such_project").card()
     with pytest.raises(rlnb.WorkerError, match=re.escape(f"{package.with_name('broken.py')}, line 1")):
-        rlnb.task_card(rlnb.task("Puck-v0", imports="puck_project.broken"))
+        rlnb.task("Puck-v0", imports="puck_project.broken").card()
     task = rlnb.task("Puck-v0", imports="puck_project.tasks", num_envs=4)
-    assert rlnb.task_card(task).fields["episode_length_s"].value == 1.0
+    assert task.card().fields["episode_length_s"].value == 1.0
     with pytest.raises(rlnb.NotFoundError, match=r"imports='puck_project\.tasks' registered Puck-v0\."):
-        rlnb.task_card(rlnb.task("Puk-v0", imports="puck_project.tasks"))
+        rlnb.task("Puk-v0", imports="puck_project.tasks").card()
     pid = rlnb.simulator().pid
     package.write_text(TASKS.format(length_s=2.0))
     run = rlnb.train(task, max_iterations=1, device="cpu").wait(300)
@@ -84,7 +84,7 @@ def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_onc
     assert run.started.sources["puck_project.tasks"] == source_hash(package.read_bytes())
     assert run.config["source.puck_project.tasks"] == source_hash(package.read_bytes())[:7]
     package.write_text(TASKS.format(length_s=3.0))
-    assert rlnb.task_card(task).fields["episode_length_s"].value == 3.0
+    assert task.card().fields["episode_length_s"].value == 3.0
     assert rlnb.simulator().pid != pid
 
 
@@ -95,13 +95,13 @@ def test_a_project_in_the_working_folder_need_not_be_installed(package: Path, mo
     for name in ("json", "prettytable", "torch"):  # which a library imports
         Path(f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
     named = rlnb.task("puck_project.tasks:PuckCfg", num_envs=4)
-    assert rlnb.task_card(rlnb.task("Puck-v0", imports="puck_project.tasks")).fields["episode_length_s"].value == 1.0
+    assert rlnb.task("Puck-v0", imports="puck_project.tasks").card().fields["episode_length_s"].value == 1.0
     assert not mark.exists()
     simulator.shut_down()
     Path.cwd().chmod(0o1777)
     missing = re.escape(f"The working folder {Path.cwd()} has it, but is not searched, because of all users, who can")
     with pytest.raises(rlnb.RlnbError, match=missing):
-        rlnb.task_card(named)
+        named.card()
 
 
 CELL_WITH_A_PACKAGE = """

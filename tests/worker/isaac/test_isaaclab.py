@@ -18,6 +18,7 @@ import rlnb
 from rlnb.metrics.events import EventReader
 from rlnb.records.repetition import differences
 from rlnb.reports import sections
+from rlnb.results import Evaluation
 from rlnb.storage.files import source_hash
 from rlnb.tasks import source
 
@@ -333,7 +334,7 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
     assert (rates.iterations, rates.values) == ([0, 1], [1, 1]), "by the cell's function"
     evaluation = run.evaluate(episodes=NUM_ENVS)
     assert evaluation.successes is not None
-    assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"
+    assert evaluation.success_source == rlnb.task("Upright").card().success == "Upright:success"
     assert evaluation.mean_return > 0  # twice the cosine of a small angle
     source.write_module(rlnb.options.folders, "Upright", DIRECT_TASK.replace("torch.cos", "torch.sin"), "test.ipynb")
     again = _of_the_report(run).wait(timeout_s=300)
@@ -354,15 +355,15 @@ def _of_the_report(run: rlnb.Run) -> rlnb.Run:
 def test_an_edited_cell_is_used_next(folder: Path) -> None:
     source.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
     task = rlnb.task("Edited")
-    assert rlnb.task_card(task).fields["episode_length_s"].value == 1.0
+    assert task.card().fields["episode_length_s"].value == 1.0
     changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
     source.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
-    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0
-    assert rlnb.task_card(task).fields["episode_length_s"].value == 2.0
+    assert rlnb.task("Edited").card().fields["episode_length_s"].value == 2.0
+    assert task.card().fields["episode_length_s"].value == 2.0
     source.module_path(rlnb.options.folders, "Edited").write_text(
         "# rlnb task 'Edited' of 'theirs.ipynb'\nTASK = None\n"
     )
-    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0, "this kernel's own version"
+    assert rlnb.task("Edited").card().fields["episode_length_s"].value == 2.0, "this kernel's own version"
 
 
 def test_the_numbers_of_an_export_are_understood_from_its_metadata_alone(folder: Path, tmp_path: Path) -> None:
@@ -410,7 +411,7 @@ def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
     assert [float(np.abs(observations(one)).max()) < 10.0 for one in (played, noisy)] == [True, False]
 
 
-def observations(evaluation: rlnb.Evaluation) -> np.ndarray:
+def observations(evaluation: Evaluation) -> np.ndarray:
     assert evaluation.rollout is not None
     with np.load(evaluation.rollout) as arrays:
         return np.asarray(arrays["obs.policy"])
@@ -423,9 +424,10 @@ def test_a_task_by_module_and_class_trains(folder: Path) -> None:
 
 
 def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
-    assert rlnb.task_card("Isaac-Cartpole-Direct-v0").gym_id == STATE_TASK
+    assert rlnb.task("Isaac-Cartpole-Direct-v0").card().gym_id == STATE_TASK
     assert (
-        rlnb.task_card("Isaac-Repose-Cube-Shadow-Vision-Direct-v0").gym_id == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
+        rlnb.task("Isaac-Repose-Cube-Shadow-Vision-Direct-v0").card().gym_id
+        == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
     )
 
 
@@ -533,7 +535,7 @@ def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_simulator_lives
     source.write_module(rlnb.options.folders, "Parsing", parsing, "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="argparse says: unrecognized arguments: "):
         rlnb.train("Parsing")
-    assert rlnb.task_card(STATE_TASK).workflow == "direct"
+    assert rlnb.task(STATE_TASK).card().workflow == "direct"
 
 
 def test_an_override_reaches_the_env(folder: Path) -> None:

@@ -16,6 +16,8 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import registry
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest, Role, hookimpl
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.storage import files
@@ -26,9 +28,9 @@ from rlnb.worker.jobs.context import Context, gpu_model, open_job, plugin_differ
 def context_of(tmp_path: Path, world_size: int) -> Context:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
-    resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
+    resources = Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
     task = rlnb.Task(id="Echo", num_envs=1)
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
+    manifest = Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
     return Context(RunDir(tmp_path), job, manifest, TrainOptions())
 
 
@@ -248,7 +250,7 @@ def test_a_resumed_training_keeps_the_iterations_that_were_counted_or_gets_new_o
     context.started(horizon=16, frames_per_step=256.0, max_iterations=9)
 
 
-LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
+LEARNER, ACTOR = Role(name="learner", env=False), Role(name="actor")
 
 
 def with_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int, *, simulator: bool = True) -> Context:
@@ -313,7 +315,7 @@ def test_without_a_simulator_there_is_no_env_to_make(tmp_path: Path) -> None:
 
 def test_inputs_are_the_copies_in_the_folder_of_the_run(tmp_path: Path) -> None:
     origins = {"teacher": "a-run/logs/model_7.pt", "demos": "/data/demos.npz"}
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", inputs=origins)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", inputs=origins)
     context = Context(RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train"), manifest, TrainOptions())
     folder = tmp_path / "inputs"
     assert context.inputs == {"teacher": folder / "teacher" / "model_7.pt", "demos": folder / "demos" / "demos.npz"}
@@ -335,7 +337,7 @@ def job(root: Path) -> Path:
 @pytest.fixture
 def here() -> Iterator[None]:
     """A plugin of this process that changes the env config, in version 2.0."""
-    hook = staticmethod(rlnb.hookimpl(lambda env_cfg: None))
+    hook = staticmethod(hookimpl(lambda env_cfg: None))
     rlnb.register(type("Plugin", (), {"rlnb_configure_env": hook}), "here")
     registry().plugins["here"].version = "2.0"
     yield

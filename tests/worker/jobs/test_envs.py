@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 from rlnb.records.layout import JobDir
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -35,19 +37,19 @@ BACKEND = """
 import json, multiprocessing, os
 import rlnb
 
-LIBRARY = rlnb.Library(
+LIBRARY = rlnb.plugin.Library(
     name="own_env", backend="own_env:Own", makes_env=True, default_agent="own_env:config", agent_key="own_cfg"
 )
 
 
 class Plugin:
     @staticmethod
-    @rlnb.hookimpl
+    @rlnb.plugin.hookimpl
     def rlnb_libraries():
         return [LIBRARY]
 
     @staticmethod
-    @rlnb.hookimpl
+    @rlnb.plugin.hookimpl
     def rlnb_configure_env(env_cfg, manifest):
         env_cfg.episode_length_s = 3.0
 
@@ -104,8 +106,8 @@ class Own:
 def test_a_backend_decides_when_it_makes_an_env(tmp_path: Path) -> None:
     (tmp_path / "own_env.py").write_text(BACKEND)
     task = rlnb.Task(id="Isaac-Cartpole-Direct", num_envs=8, overrides={"sim.dt": 0.01})
-    resources = rlnb.Resources(device="cpu")
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="own_env", resources=resources)
+    resources = Resources(device="cpu")
+    manifest = Manifest(run_id="r", created="", task=task, library="own_env", resources=resources)
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)

@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.plugin import Library, Manifest
 from rlnb.worker.actions import joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.isaaclab import Registered
@@ -104,11 +105,11 @@ def test_the_asset_root_is_set_before_a_backend_imports_isaac_lab(
 ) -> None:
     order: list[str] = []
 
-    def stop(library: rlnb.Library) -> None:
+    def stop(library: Library) -> None:
         order.append("backend")
         raise InterruptedError
 
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Demo"), library="rl_games")
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Demo"), library="rl_games")
     run, folder = SimpleNamespace(path=tmp_path), SimpleNamespace(path=tmp_path)
     for module in (evaluate, export):
         monkeypatch.setattr(module, "open_job", lambda _: SimpleNamespace(run=run, manifest=manifest, folder=folder))

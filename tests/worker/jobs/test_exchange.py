@@ -15,6 +15,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.plugin import Manifest
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.worker.jobs.context import Context
@@ -30,13 +31,13 @@ import rlnb
 
 def roles(world_size, agent):
     first = "learner" if os.environ["RANK"] in agent["agreed"] else "teacher"
-    return [rlnb.Role(name=first, env=False), *[rlnb.Role(name="actor")] * (world_size - 1)]
+    return [rlnb.plugin.Role(name=first, env=False), *[rlnb.plugin.Role(name="actor")] * (world_size - 1)]
 
-LIBRARY = rlnb.Library(name="mine", backend="m:B", distributed=True, roles="their_plugin:roles")
+LIBRARY = rlnb.plugin.Library(name="mine", backend="m:B", distributed=True, roles="their_plugin:roles")
 
 class Plugin:
     @staticmethod
-    @rlnb.hookimpl
+    @rlnb.plugin.hookimpl
     def rlnb_libraries():
         return [LIBRARY]
 """
@@ -55,9 +56,9 @@ from their_plugin import Plugin
 
 rlnb.register(Plugin)
 folder = Path(sys.argv[1])
-manifest = rlnb.Manifest(
+manifest = rlnb.plugin.Manifest(
     run_id="r", created="", task=rlnb.Task(id="T"), library="mine", agent={"agreed": sys.argv[2]},
-    resources=rlnb.Resources(nproc_per_node=3),
+    resources=rlnb.launchers.Resources(nproc_per_node=3),
 )
 ctx = Context(RunDir(folder), JobDir(folder / "jobs" / "0-train"), manifest, TrainOptions())
 ctx.device = "cpu"
@@ -128,7 +129,7 @@ def test_ranks_that_have_got_different_roles_say_so(tmp_path: Path) -> None:
 
 
 def test_without_roles_each_rank_has_the_same_number_of_envs(tmp_path: Path) -> None:
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
     ctx = Context(RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train"), manifest, TrainOptions())
     ctx._library, ctx.world_size, ctx.num_envs_here = plugins.library("rsl_rl"), 4, 8
     agent_cfg = object()

@@ -12,6 +12,7 @@ import rlnb
 from rlnb.backend import TrainContext
 from rlnb.errors import FreshProcessError
 from rlnb.hooks import plugins
+from rlnb.plugin import Manifest, Result
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
 from rlnb.spec import JobKind, Resources
@@ -24,7 +25,7 @@ from rlnb.worker.jobs.job import JOB_FUNCTIONS, do, work
 @pytest.fixture
 def job(tmp_path: Path) -> JobDir:
     """A training of the echo library that crashes at once."""
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", agent={"crash_at": 0}, max_iterations=2
     )
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
@@ -75,7 +76,7 @@ def test_a_training_that_was_stopped_has_the_result_that_its_agent_requested(
     def stop(self: object, env: None, agent_cfg: object, ctx: TrainContext) -> None:
         ctx.iteration_finished((ctx.log_dir / "model_0.json").touch if saves else bool)
 
-    files.write_once(job.stop, to_json(rlnb.Result(outcome="timeout", error="its walltime is over")))
+    files.write_once(job.stop, to_json(Result(outcome="timeout", error="its walltime is over")))
     monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", stop)
     assert work("train", job.path) == 0
     result = JobRecord(job, "local").result
@@ -120,7 +121,7 @@ def test_a_rank_that_only_lost_a_peer_leaves_the_report_to_that_peer(
     monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", lose)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr("rlnb.worker.jobs.job.ECHO_S", 0.0)
-    files.write_once(job.result, to_json(rlnb.Result(outcome="failed", error="RuntimeError: out of memory")))
+    files.write_once(job.result, to_json(Result(outcome="failed", error="RuntimeError: out of memory")))
     assert work("train", job.path) == 1
     result = JobRecord(job, "local").result
     assert result is not None
@@ -133,7 +134,7 @@ def test_a_rank_that_only_lost_a_peer_leaves_the_report_to_that_peer(
 def test_a_training_that_lost_another_node_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, has_begun: bool, values: dict[str, bool]
 ) -> None:
-    manifest = rlnb.Manifest(
+    manifest = Manifest(
         run_id="r",
         created="",
         task=rlnb.Task(id="Echo"),

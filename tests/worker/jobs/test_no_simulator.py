@@ -14,6 +14,7 @@ import rlnb
 from rlnb.backend import EvaluationResult
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.plugin import Manifest, hookimpl
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.spec import METRICS
 from rlnb.worker.jobs import no_simulator
@@ -25,8 +26,8 @@ NOT_VALID = "an EvaluationResult that is not valid"
 END = ". Update or uninstall rlnb-echo."
 
 
-def manifest(**values: Any) -> rlnb.Manifest:
-    return rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", **values)
+def manifest(**values: Any) -> Manifest:
+    return Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", **values)
 
 
 def test_the_agent_config_is_that_of_the_library_with_the_values_of_the_user() -> None:
@@ -100,7 +101,7 @@ def test_an_invalid_result_is_refused_with_library_plugin_and_version(result: ob
 def test_a_value_has_the_meaning_that_its_own_library_gives_it() -> None:
     result = EvaluationResult(values={"kl": [0.5]})
     theirs = dataclasses.replace(ECHO, name="theirs", metric_names={"kl": "another divergence"})
-    hook = staticmethod(rlnb.hookimpl(lambda: [theirs], specname="rlnb_libraries"))
+    hook = staticmethod(hookimpl(lambda: [theirs], specname="rlnb_libraries"))
     rlnb.register(type("Theirs", (), {"rlnb_libraries": hook}), "theirs")
     try:
         ours = dataclasses.replace(ECHO, metric_names={"kl": "divergence, in nats"})

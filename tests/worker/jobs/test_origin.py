@@ -13,6 +13,7 @@ import pytest
 import rlnb
 from rlnb.backend import TrainContext
 from rlnb.hooks.registry import registry
+from rlnb.plugin import Library, Manifest, hookimpl
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import JobRecord
@@ -42,12 +43,12 @@ class Toy:
 
 
 class ToyPlugin:
-    @rlnb.hookimpl
-    def rlnb_libraries(self) -> list[rlnb.Library]:
+    @hookimpl
+    def rlnb_libraries(self) -> list[Library]:
         names = {"checkpoint_glob": "model_*.json", "checkpoint_pattern": r"model_(\d+)\.json$"}
-        toy = rlnb.Library(name="toy", backend=f"{__name__}:Toy", simulator=False, **names)  # type: ignore[arg-type]
+        toy = Library(name="toy", backend=f"{__name__}:Toy", simulator=False, **names)  # type: ignore[arg-type]
         counting = {**names, "checkpoint_counts_finished": True}
-        return [toy, rlnb.Library(name="counting", backend=f"{__name__}:Toy", simulator=False, **counting)]  # type: ignore[arg-type]
+        return [toy, Library(name="counting", backend=f"{__name__}:Toy", simulator=False, **counting)]  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def toy() -> Iterator[None]:
 def job_of(run: Path, options: TrainOptions, library: str = "toy", **agent: Any) -> JobDir:
     """Return the job of a new run, which has the checkpoints 0 and 4."""
     task = rlnb.Task(id="Echo")
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, max_iterations=9, agent=agent)
+    manifest = Manifest(run_id="r", created="", task=task, library=library, max_iterations=9, agent=agent)
     files.write_once(run / "manifest.json", to_json(manifest))
     (run / "logs").mkdir()
     for number in (0, 4):

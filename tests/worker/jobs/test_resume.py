@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-import rlnb
+from rlnb.plugin import Library
 from rlnb.records.checkpoints import saves_of
 from rlnb.records.layout import JobDir
 from rlnb.worker.jobs.checkpoints import saves_recorded, write_tensors
@@ -98,7 +98,7 @@ def test_the_envs_of_a_resumed_training_start_at_different_times_in_their_episod
     assert not raw.episode_length_buf.any(), "a later reset is a normal one"
 
 
-BUFFERED = rlnb.Library(name="b", backend="a:B", checkpoint_companions=("{stem}.replay_buffer.npz",))
+BUFFERED = Library(name="b", backend="a:B", checkpoint_companions=("{stem}.replay_buffer.npz",))
 
 
 def save_both(path: str | Path, reward: float = 1.0) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 import rlnb
 import rlnb.backend
+from rlnb.plugin import Library
 from rlnb.worker.jobs.checkpoints import vet_companions
 
 torch = pytest.importorskip("torch")
 
-LIBRARY = rlnb.Library(name="b", backend="a:B", checkpoint_companions=("{stem}.buffer.npz", "{stem}.safetensors"))
+LIBRARY = Library(name="b", backend="a:B", checkpoint_companions=("{stem}.buffer.npz", "{stem}.safetensors"))
 
 
 def test_tensors_come_back_bit_by_bit(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import rlnb
 from rlnb.backend import TrainContext
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest, Role, hookimpl
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
 from rlnb.records.ranks import ranks_of
@@ -29,8 +31,8 @@ from rlnb.worker.jobs import train as training
 from rlnb.worker.jobs.job import work
 from rlnb.worker.jobs.train import end_training, train
 
-LEARNER, ACTOR = rlnb.Role(name="learner", env=False), rlnb.Role(name="actor")
-ON_CPU = rlnb.Role(name="actor", cpu=True)
+LEARNER, ACTOR = Role(name="learner", env=False), Role(name="actor")
+ON_CPU = Role(name="actor", cpu=True)
 
 
 def job_of(run: Path, number: int, options: TrainOptions) -> JobDir:
@@ -42,7 +44,7 @@ def job_of(run: Path, number: int, options: TrainOptions) -> JobDir:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", max_iterations=6)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", max_iterations=6)
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
     return tmp_path
 
@@ -79,8 +81,8 @@ def test_plugins_get_the_result_at_the_end(run: Path) -> None:
     heard: list[tuple[Path, str]] = []
 
     class Listener:
-        @rlnb.hookimpl
-        def rlnb_run_finished(self, run_dir: Path, manifest: rlnb.Manifest, result: rlnb.Result) -> None:
+        @hookimpl
+        def rlnb_run_finished(self, run_dir: Path, manifest: Manifest, result: rlnb.plugin.Result) -> None:
             heard.append((run_dir, json.dumps(to_json(result))))
 
     listener = Listener()
@@ -136,8 +138,12 @@ def test_the_roles_of_a_library_without_a_simulator_decide_its_devices(
         assert started.devices == ("cuda:0", "cpu", "cuda:1")
 
 
-def roles(world_size: int, agent: object) -> list[rlnb.Role]:
-    return [rlnb.Role(name="learner"), rlnb.Role(name="generator", cpu=True), rlnb.Role(name="learner")]
+def roles(world_size: int, agent: object) -> list[Role]:
+    return [
+        Role(name="learner"),
+        Role(name="generator", cpu=True),
+        Role(name="learner"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,13 +155,13 @@ def roles(world_size: int, agent: object) -> list[rlnb.Role]:
     ],
 )
 def test_the_ranks_of_a_node_take_its_gpus_in_order_but_those_of_a_role_on_the_cpu(
-    roles: tuple[rlnb.Role, ...], devices: list[str]
+    roles: tuple[Role, ...], devices: list[str]
 ) -> None:
     def device_of(name: str, index: int | None) -> str:
         return f"{name}:{'own' if index is None else index}"
 
-    resources = rlnb.Resources(device="cuda", nodes=2, nproc_per_node=2)
-    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="echo", resources=resources)
+    resources = Resources(device="cuda", nodes=2, nproc_per_node=2)
+    manifest = Manifest(run_id="r", created="", task=rlnb.Task(id="T"), library="echo", resources=resources)
     assert [training._device(manifest, roles, rank, device_of) for rank in range(4)] == devices
 
 
@@ -166,15 +172,16 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import rlnb
+from rlnb.plugin import Library, Role
 
-LIBRARY = rlnb.Library(name="theirs", backend="theirs:Theirs", simulator=False, distributed=True, roles="theirs:roles")
+LIBRARY = Library(name="theirs", backend="theirs:Theirs", simulator=False, distributed=True, roles="theirs:roles")
 
 def roles(world_size, agent):
-    return [rlnb.Role(name="generator"), *[rlnb.Role(name="learner")] * (world_size - 1)]
+    return [Role(name="generator"), *[Role(name="learner")] * (world_size - 1)]
 
 class Plugin:
     @staticmethod
-    @rlnb.hookimpl
+    @rlnb.plugin.hookimpl
     def rlnb_libraries():
         return [LIBRARY]
 
@@ -196,9 +203,9 @@ if __name__ == "__main__":
 def test_ranks_of_a_role_that_learns_nothing_do_not_keep_the_others_waiting(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "theirs.py").write_text(THEIRS)
-    resources = rlnb.Resources(device="cpu", nproc_per_node=3)
+    resources = Resources(device="cpu", nproc_per_node=3)
     task = rlnb.Task(id="Echo")
-    manifest = rlnb.Manifest(run_id="r", created="", task=task, library="theirs", resources=resources)
+    manifest = Manifest(run_id="r", created="", task=task, library="theirs", resources=resources)
     files.write_once(tmp_path / "manifest.json", to_json(manifest))
     job = job_of(tmp_path, 0, TrainOptions())
     with socket.socket() as free:

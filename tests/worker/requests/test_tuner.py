@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.results import Tuner
 from rlnb.tasks import source
 
 pytestmark = [
@@ -47,12 +48,12 @@ def write(*edits: tuple[str, str]) -> None:
 
 
 @pytest.fixture
-def tuner(folder: Path) -> rlnb.Tuner:
+def tuner(folder: Path) -> Tuner:
     write()
     return rlnb.tune("Tuned", num_envs=4, device="cpu")
 
 
-def test_each_term_has_a_value_per_env(tuner: rlnb.Tuner) -> None:
+def test_each_term_has_a_value_per_env(tuner: Tuner) -> None:
     assert tuner.values["constant"] == pytest.approx([1.0] * 4)
     assert {"alive", "constant", "effort"} <= set(tuner.values)
     assert tuner.reward[2] == pytest.approx(sum(values[2] for values in tuner.values.values()))
@@ -60,7 +61,7 @@ def test_each_term_has_a_value_per_env(tuner: rlnb.Tuner) -> None:
     assert tuner.step(3).values["effort"] != before
 
 
-def test_a_weight_or_a_parameter_is_swapped_into_the_living_env(tuner: rlnb.Tuner) -> None:
+def test_a_weight_or_a_parameter_is_swapped_into_the_living_env(tuner: Tuner) -> None:
     tuner.set("rewards.constant.weight", 3.0)
     assert (tuner.how, tuner.values["constant"]) == ("rewards swapped", pytest.approx([6.0] * 4))
     tuner.set("rewards.constant.params.value", 4.0)
@@ -70,7 +71,7 @@ def test_a_weight_or_a_parameter_is_swapped_into_the_living_env(tuner: rlnb.Tune
     assert tuner.tunable["rewards.constant.weight"] == 3.0
 
 
-def test_an_edited_cell_is_swapped_too(tuner: rlnb.Tuner) -> None:
+def test_an_edited_cell_is_swapped_too(tuner: Tuner) -> None:
     write(("torch.full((env.num_envs,), value", "torch.full((env.num_envs,), value + 1.0"))
     again = rlnb.tune("Tuned", num_envs=4, device="cpu")
     assert (again.how, again.values["constant"]) == ("rewards swapped", pytest.approx([1.5] * 4))
@@ -80,12 +81,12 @@ def test_an_edited_cell_is_swapped_too(tuner: rlnb.Tuner) -> None:
     assert again.values["more"] == again.values["alive"]
 
 
-def test_any_other_edit_makes_a_new_env_and_reports_it(tuner: rlnb.Tuner) -> None:
+def test_any_other_edit_makes_a_new_env_and_reports_it(tuner: Tuner) -> None:
     write(("self.decimation = 2", "self.decimation = 4"))
     assert rlnb.tune("Tuned", num_envs=4, device="cpu").how == "new env"
 
 
-def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_unchanged(tuner: rlnb.Tuner) -> None:
+def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_unchanged(tuner: Tuner) -> None:
     write(('joint_names=["cart_to_pole"]', 'joint_names=["cart_to_pool"]'))
     with pytest.raises(rlnb.WorkerError, match="cart_to_pool"):
         rlnb.tune("Tuned", num_envs=4, device="cpu")
@@ -97,7 +98,7 @@ def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_unchanged(tuner: 
     assert tuner.overrides == {}
 
 
-def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: rlnb.Tuner) -> None:
+def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: Tuner) -> None:
     write(
         (
             "self.decimation = 2",
@@ -114,7 +115,7 @@ def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: rlnb.Tuner) -
     assert again.values["high"] == [0.0] * 4
 
 
-def test_a_preview_closes_the_env_and_the_tuner_reports_it(tuner: rlnb.Tuner) -> None:
+def test_a_preview_closes_the_env_and_the_tuner_reports_it(tuner: Tuner) -> None:
     rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1)
     with pytest.raises(rlnb.RlnbError, match=r"another request needed the simulator.* Run rlnb\.tune again"):
         tuner.step()

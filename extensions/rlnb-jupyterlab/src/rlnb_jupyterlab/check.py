@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import rlnb
+from rlnb.launchers import make_launcher
+from rlnb.plugin import Problem
 from rlnb_jupyterlab.code import Form, Malformed, arguments, launcher_of, read
 from rlnb_jupyterlab.messages import Json, encoded
 
@@ -43,7 +45,7 @@ def agent(fields: Mapping[str, Json]) -> FormAgent:
         form = read(fields)
         if not form.task:
             return FormAgent()
-        config = rlnb.agent(_task(form), form.library or None, form.agent_config or None)
+        config = _task(form).agent(form.library or None, form.agent_config or None)
     except (Malformed, rlnb.RlnbError, *WRONG_TYPE):
         return FormAgent()  # the problems of the form say why
     return FormAgent(source=config.source, names=config.others)
@@ -52,23 +54,23 @@ def agent(fields: Mapping[str, Json]) -> FormAgent:
 def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
     """Return the problems of a form, each with its fix."""
     rlnb.options.warm = False
-    items: Sequence[rlnb.Problem]
+    items: Sequence[Problem]
     try:
         form = read(fields)
         name, settings = launcher_of(form.launcher)
         if not form.task:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
-        launcher = rlnb.make_launcher(name, settings)
+        launcher = make_launcher(name, settings)
         task = _task(form)
         _, of_train = arguments(form)
         items = rlnb.check(task, deep=False, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:
-        items = [rlnb.Problem(what=str(exc))]
+        items = [Problem(what=str(exc))]
     except WRONG_TYPE as exc:
         fix = "Use the types that help(rlnb.train) and the help of the launcher list, such as help(rlnb.slurm)."
-        items = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
+        items = [Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
     return [FormProblem(what=problem.what, fix=problem.fix or "") for problem in items]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import rlnb
+from rlnb.launchers import QueueTable
 from rlnb_jupyterlab import subprocesses
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class LauncherChoice:
     """An installed launcher, as ``rlnb launchers --json`` prints it."""
 
     name: str
-    tables: Sequence[rlnb.QueueTable] = ()
+    tables: Sequence[QueueTable] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +142,7 @@ def _launcher(name: str, tables: Sequence[Any]) -> LauncherChoice:
     return LauncherChoice(
         name=name,
         tables=[
-            rlnb.QueueTable(title=table["title"], argv=tuple(table["argv"]), columns=tuple(table["columns"]))
+            QueueTable(title=table["title"], argv=tuple(table["argv"]), columns=tuple(table["columns"]))
             for table in tables
         ],
     )

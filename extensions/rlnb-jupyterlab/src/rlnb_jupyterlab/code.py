@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rlnb import Manifest
+from rlnb.plugin import Manifest
 from rlnb_jupyterlab.messages import Json
 
 OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args", "imports")

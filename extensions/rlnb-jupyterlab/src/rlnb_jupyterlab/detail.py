@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import rlnb
+from rlnb.plugin import ENDED
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.opening import opened, walk
 from rlnb_jupyterlab.rows import MOST_ALERTS, Row, error, row, text
@@ -150,7 +151,7 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "library", run.library
     yield "agent config", manifest.agent_source
     yield "state", run.state
-    yield "reason", run.reason if run.state not in rlnb.ENDED else ""
+    yield "reason", run.reason if run.state not in ENDED else ""
     yield "error", error(result, run.state)
     yield "detail", result.detail if result else ""
     for restart in run.restarts:

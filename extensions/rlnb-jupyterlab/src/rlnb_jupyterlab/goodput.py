@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rlnb
+from rlnb.plugin import ENDED
+from rlnb.results import Goodput
 from rlnb_jupyterlab.rows import text
 
 MOST = 10_000
@@ -51,7 +53,7 @@ def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
     Args:
         runs: The runs by their keys.
     """
-    goodput = rlnb.Goodput(tuple(account for run in runs.values() for account in _goodput(run).accounts))
+    goodput = Goodput(tuple(account for run in runs.values() for account in _goodput(run).accounts))
     keys = {run.path: key for key, run in runs.items()}
     lines = goodput.run_lines()
     accounts = goodput.accounts[: len(lines.rows)]
@@ -67,21 +69,21 @@ def costs(runs: Mapping[str, rlnb.Run]) -> Costs:
     )
 
 
-_ended: dict[Path, tuple[Sequence[int], rlnb.Goodput]] = {}
+_ended: dict[Path, tuple[Sequence[int], Goodput]] = {}
 """The goodput of the runs that had ended, by their folders, and the times at which their jobs had changed: a page asks
 again and again. Each request has new objects of the runs."""
 
 
-def _goodput(run: rlnb.Run) -> rlnb.Goodput:
-    """Return ``rlnb.goodput(run)``, without reading the records of an ended run again until one of its jobs changes.
+def _goodput(run: rlnb.Run) -> Goodput:
+    """Return ``run.goodput()``, without reading the records of an ended run again until one of its jobs changes.
 
     A run that is lost may be found again, so its records are read each time.
     """
     stamp = _stamp(run.path / "jobs")
     earlier, goodput = _ended.pop(run.path, ((), None))
     if goodput is None or earlier != stamp:
-        goodput = rlnb.goodput(run)
-    if any(account.state in rlnb.ENDED and account.state != "lost" for account in goodput.accounts):
+        goodput = run.goodput()
+    if any(account.state in ENDED and account.state != "lost" for account in goodput.accounts):
         _ended[run.path] = stamp, goodput
         if len(_ended) > MOST:
             _ended.pop(next(iter(_ended)), None)

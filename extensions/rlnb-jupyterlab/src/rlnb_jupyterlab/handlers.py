@@ -291,7 +291,7 @@ class TensorBoardHandler(Handler):
         runs_by_key = await self.aside(lambda: self.runs_of(keys))
         runs, name = [*runs_by_key.values()], ",".join(sorted(runs_by_key))
         title = f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}"
-        url = await self.opened(lambda: self.open_pages.get(name, title, lambda: rlnb.tensorboard(runs)))
+        url = await self.opened(lambda: self.open_pages.get(name, title, lambda: rlnb.Runs(runs).tensorboard()))
         self.answer(Address(url=url))
 
 

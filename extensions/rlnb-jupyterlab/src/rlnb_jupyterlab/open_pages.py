@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Page(Protocol):
-    """The result of ``rlnb.tensorboard`` and ``rlnb.view``."""
+    """The result of ``runs.tensorboard()`` and ``rlnb.view``."""
 
     port: int
 

@@ -14,6 +14,8 @@ from typing import Any
 import psutil
 
 import rlnb
+from rlnb.launchers import QueueTable
+from rlnb.plugin import ENDED
 from rlnb_jupyterlab.choices import LauncherChoice
 from rlnb_jupyterlab.open_pages import Link
 
@@ -78,7 +80,7 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
     for run in runs:
         with contextlib.suppress(rlnb.RlnbError):  # a damaged record
             job = run.record.training
-            if job is None or job.state() in rlnb.ENDED:
+            if job is None or job.state() in ENDED:
                 continue
             port = job.submission.dashboard
             if isinstance(port, int) and _listens(job.handle or {}, port):
@@ -111,7 +113,7 @@ def _connections(process: psutil.Process) -> Sequence[Any]:
     return connections("tcp")  # type: ignore[no-any-return]
 
 
-async def _table(launcher: str, table: rlnb.QueueTable) -> Table:
+async def _table(launcher: str, table: QueueTable) -> Table:
     """Return a table with the output of its command, or with the command's error."""
 
     def filled(rows: Sequence[Sequence[str]] = (), error: str = "", detail: str = "") -> Table:

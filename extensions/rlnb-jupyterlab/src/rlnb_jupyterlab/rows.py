@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import rlnb
+from rlnb.plugin import ENDED, Result
 
 SPARK = 32
 """Maximum number of points of the curve in a row."""
@@ -73,15 +73,11 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
     """Return a run as the panel shows it; its event files are read only with ``metrics``."""
     manifest, job, state = run.manifest, run.record.training, run.state
     started = job.started if job else None
-    ended = state in rlnb.ENDED
+    ended = state in ENDED
     waits = job.waits if job and not ended else None
     result = job.result if job and state != "lost" else None  # the result of a lost run cannot be read
     iteration, total = run.progress if metrics else (0, 0)
     total = int(total or (started.max_iterations if started else manifest.max_iterations or 0))
-    eta_s = None
-    if metrics and started and state == "running" and iteration > started.first_iteration:
-        pace = (time.time() - started.time_s) / (iteration - started.first_iteration)
-        eta_s = number(pace * (total - iteration))
     return Row(
         key=key,
         id=run.id,
@@ -98,7 +94,7 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
         reward=last(run, "reward") if metrics else None,
         success=last(run, "success_rate") if metrics else None,
         spark=spark(run) if metrics else [],
-        eta_s=eta_s,
+        eta_s=number(run.eta_s) if metrics else None,
         reason="" if ended else text(run.record.reason_of(state)),
         since=text(waits.since) if waits else "",
         alerts=[AlertLine(time=text(alert.time), what=text(alert.what)) for alert in run.alerts[-MOST_ALERTS:]]
@@ -107,7 +103,7 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
     )
 
 
-def error(result: rlnb.Result | None, state: str) -> str:
+def error(result: Result | None, state: str) -> str:
     """Return the error of a result, unless it is only the name of the state, such as ``"cancelled"``."""
     return result.error if result and result.error != state else ""
 

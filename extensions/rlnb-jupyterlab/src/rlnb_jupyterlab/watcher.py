@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import rlnb
+from rlnb.launchers import Catalog
+from rlnb.plugin import ENDED
 from rlnb_jupyterlab import curves, logs
 from rlnb_jupyterlab.messages import Message, Place, PlacesMessage, RunsMessage, encoded
 from rlnb_jupyterlab.pages import Page, Pages
@@ -43,7 +45,7 @@ class Watcher:
     def __init__(self, roots: Sequence[Path], pages: Pages) -> None:
         self.roots = [root.resolve() for root in roots]
         self._pages = pages
-        self._catalog = rlnb.Catalog(self.roots)
+        self._catalog = Catalog(self.roots)
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
         self._runs: dict[str, rlnb.Run] = {}
@@ -105,10 +107,10 @@ class Watcher:
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, according to the list."""
         with self._lock:
-            return [self._runs[key] for key, line in self._rows.items() if line.state not in rlnb.ENDED]
+            return [self._runs[key] for key, line in self._rows.items() if line.state not in ENDED]
 
     def simulators(self) -> Sequence[Any]:
-        """Return the living simulators in jobs; see :meth:`rlnb.Catalog.simulators`."""
+        """Return the living simulators in jobs; see :meth:`rlnb.launchers.Catalog.simulators`."""
         return self._catalog.simulators()
 
     # -- the thread's work
@@ -180,7 +182,7 @@ class Watcher:
                 if not self._inside(run.path):
                     self._forget(key)
                     continue
-                old, ended = self._rows.get(key), run.state in rlnb.ENDED
+                old, ended = self._rows.get(key), run.state in ENDED
                 new = row(run, key, metrics=not ended)
             except Exception as exc:  # a damaged record of any kind must not hide the other runs
                 self._warn(run, exc)
@@ -231,7 +233,7 @@ class Watcher:
         """Drop the curves of ended runs that no page shows any more."""
         watched = {key for page in self._pages.connected for key in page.watched}
         for key in self._read - watched:
-            if key in self._runs and self._rows[key].state in rlnb.ENDED:
+            if key in self._runs and self._rows[key].state in ENDED:
                 self._runs[key] = rlnb.Run(self._runs[key].path)
         self._read &= watched
 

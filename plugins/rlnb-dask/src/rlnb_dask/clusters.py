@@ -14,7 +14,7 @@ from typing import Any
 
 from distributed import Client
 
-from rlnb import HostedJob
+from rlnb.launchers import DetachedJob
 from rlnb_dask import causes, certificate
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.queues import queries
@@ -42,7 +42,7 @@ class Cluster:
         job: The job.
     """
 
-    def __init__(self, launcher: QueueLauncher | ExistingCluster, nodes: int, job: HostedJob) -> None:
+    def __init__(self, launcher: QueueLauncher | ExistingCluster, nodes: int, job: DetachedJob) -> None:
         self._launcher, self._nodes, self._job = launcher, nodes, job
         self._errors: list[BaseException] = []
         self._ids: list[str] = []

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import rlnb
-from rlnb import Command, Manifest, Problem
+from rlnb.plugin import Command, Manifest, Problem
 from rlnb_dask.docker import GPUS, VISIBLE
 
 RUNTIMES = ("apptainer", "docker", "podman", "pyxis")

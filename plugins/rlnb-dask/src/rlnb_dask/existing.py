@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rlnb import HostedLauncher, Manifest, Problem, RlnbError
+from rlnb import RlnbError
+from rlnb.launchers import DetachedLauncher
+from rlnb.plugin import Manifest, Problem
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -20,7 +22,7 @@ ROLES = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 ANSWER_S = 5.0
 
 
-class ExistingCluster(HostedLauncher):
+class ExistingCluster(DetachedLauncher):
     """Runs trainings on the workers of a Dask cluster, one agent per worker: each worker has to be one node.
 
     The run outlives this kernel if the cluster does.

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rlnb import GpuFacts, HostedJob, HostedLauncher
+from rlnb.launchers import DetachedJob, DetachedLauncher
+from rlnb.plugin import GpuFacts
 from rlnb_dask.node import NodeFacts, where
 
 RANKS = "--nproc_per_node="
@@ -36,12 +37,12 @@ class Needs:
         return int(number) + 1 if number.isdigit() else ranks
 
 
-def needs(job: HostedJob) -> Needs:
+def needs(job: DetachedJob) -> Needs:
     """Return the needs of a job. An evaluation of a run with several ranks has one rank."""
     manifest, argv = job.manifest, job.command.argv
     ranks = next((int(text.removeprefix(RANKS)) for text in argv if text.startswith(RANKS)), 1)
     gpus = manifest.launcher_settings.get("gpus_per_node", 0)
-    with_gpu = HostedLauncher.gpu_ranks(manifest)
+    with_gpu = DetachedLauncher.gpu_ranks(manifest)
     return Needs(
         ranks=ranks,
         gpu_ranks=with_gpu if with_gpu < ranks > 1 else None,

@@ -21,7 +21,8 @@ from pathlib import Path
 import dask
 from distributed import Client, Future, Lock
 
-from rlnb import HostedJob, RlnbError
+from rlnb import RlnbError
+from rlnb.launchers import DetachedJob
 from rlnb_dask import causes, node, preflight
 from rlnb_dask.address import free_port
 from rlnb_dask.clusters import AWAY_S, COMPLETING_S, FIRST_PAUSE_S, Cluster
@@ -73,7 +74,7 @@ class Host:
     """
 
     def __init__(
-        self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, own_job: slurm.OwnJob | None = None
+        self, job: DetachedJob, launcher: QueueLauncher | ExistingCluster, own_job: slurm.OwnJob | None = None
     ) -> None:
         self._job, self._launcher, self._nodes = job, launcher, job.command.nodes
         self._cluster = Cluster(launcher, self._nodes, job)
@@ -334,7 +335,7 @@ def _number(name: str) -> tuple[str, int]:
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
-    job = HostedJob(Path(sys.argv[1]))
+    job = DetachedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
     if job.result is not None:  # Slurm has started the host's job a second time, and the training goes on elsewhere
         return
@@ -348,7 +349,7 @@ def main() -> None:
         resume(job, launcher, needs_progress=not owner.ends_the_training)
 
 
-def resume(job: HostedJob, launcher: QueueLauncher | ExistingCluster, *, needs_progress: bool = True) -> None:
+def resume(job: DetachedJob, launcher: QueueLauncher | ExistingCluster, *, needs_progress: bool = True) -> None:
     """Continue an interrupted training in a new job, whose host may have to be submitted to the queue too.
 
     Args:
@@ -372,7 +373,7 @@ def resume(job: HostedJob, launcher: QueueLauncher | ExistingCluster, *, needs_p
         time.sleep(FIRST_PAUSE_S)
 
 
-def launcher_of(job: HostedJob) -> QueueLauncher | ExistingCluster:
+def launcher_of(job: DetachedJob) -> QueueLauncher | ExistingCluster:
     """Return the launcher that started a job."""
     factories = {launcher.name: launcher.factory for launcher in LAUNCHERS}
     launcher: QueueLauncher | ExistingCluster = pkgutil.resolve_name(factories[job.manifest.launcher])(

@@ -24,7 +24,7 @@ import dask
 import psutil
 from distributed import Worker, WorkerPlugin, get_worker
 
-from rlnb import GpuFacts, gpu_facts
+from rlnb.plugin import GpuFacts, gpu_facts
 from rlnb_dask.sources import Sources, sources_of
 
 END_S = 15.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rlnb import Command, LauncherType, Manifest, hookimpl
+from rlnb.launchers import LauncherType
+from rlnb.plugin import Command, Manifest, hookimpl
 from rlnb_dask.queues.registry import QUEUES
 
 LAUNCHERS = (*QUEUES, LauncherType(name="dask", factory="rlnb_dask.existing:ExistingCluster"))

@@ -12,7 +12,7 @@ from typing import Any
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
-from rlnb import HostedJob
+from rlnb.launchers import DetachedJob
 from rlnb_dask import clocks, hardware, node
 from rlnb_dask import sources as source_files
 from rlnb_dask.node import NodeFacts, where
@@ -33,7 +33,7 @@ class Unanswered(Exception):
     """Some nodes gave no answer; each argument names a node and the reason."""
 
 
-def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
+def problems(client: Client, workers: Sequence[str], job: DetachedJob, go_on: Callable[[], None]) -> list[str]:
     """Return a line for each problem of a node; an empty list if the training can start.
 
     Args:
@@ -57,7 +57,7 @@ class _Look:
     def __init__(self, client: Client, workers: Sequence[str], go_on: Callable[[], None]) -> None:
         self._client, self._workers, self._go_on = client, workers, go_on
 
-    def problems(self, job: HostedJob) -> list[str]:
+    def problems(self, job: DetachedJob) -> list[str]:
         folder = job.path / ".preflight"
         folder.mkdir(exist_ok=True)
         python = shlex.split(job.manifest.python or "")

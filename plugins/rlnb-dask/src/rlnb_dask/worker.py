@@ -40,9 +40,9 @@ def main() -> None:
 
 def host_is_gone(job_dir: Path) -> bool:
     """Return whether the host of a job has written its heartbeat, and not for a minute."""
-    from rlnb import HostedLauncher
+    from rlnb.launchers import DetachedLauncher
 
-    return SILENT_S < HostedLauncher().host_silence_s(job_dir) < math.inf
+    return SILENT_S < DetachedLauncher().host_silence_s(job_dir) < math.inf
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from rlnb_dask.arrays import rounds
 from rlnb_dask.arrays.folder import ArrayFolder
 
-import rlnb
+from rlnb.launchers import DetachedJob
 
 SCRIPTS = {
     "sbatch": "echo 17",
@@ -62,9 +62,9 @@ def folder(tmp_path: Path) -> ArrayFolder:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> list[rlnb.HostedJob]:
+def jobs(tmp_path: Path) -> list[DetachedJob]:
     """Three jobs without records."""
     paths = [tmp_path / "runs" / name / "jobs" / "0-train" for name in ("first", "second", "third")]
     for path in paths:
         path.mkdir(parents=True)
-    return [rlnb.HostedJob(path) for path in paths]
+    return [DetachedJob(path) for path in paths]

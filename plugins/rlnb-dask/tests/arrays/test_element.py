@@ -9,14 +9,15 @@ import pytest
 from rlnb_dask.arrays.element import deadline_s, element_argv
 
 import rlnb
+from rlnb.launchers import DetachedJob
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> rlnb.HostedJob:
-    return rlnb.HostedJob(tmp_path / "runs" / "first" / "jobs" / "0-train")
+def job(tmp_path: Path) -> DetachedJob:
+    return DetachedJob(tmp_path / "runs" / "first" / "jobs" / "0-train")
 
 
-def test_one_node_needs_no_rendezvous(job: rlnb.HostedJob) -> None:
+def test_one_node_needs_no_rendezvous(job: DetachedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", cpus_per_node=8)
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
         *("srun", "--export=ALL", "--kill-on-bad-exit=1", "--cpus-per-task=8"),
@@ -25,7 +26,7 @@ def test_one_node_needs_no_rendezvous(job: rlnb.HostedJob) -> None:
     ]
 
 
-def test_several_nodes_have_a_log_each(job: rlnb.HostedJob) -> None:
+def test_several_nodes_have_a_log_each(job: DetachedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", nodes=2, python="/env/bin/python", hang_after_s=None)
     assert element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500") == [
         *("srun", "--export=ALL", "--kill-on-bad-exit=1", f"--output={job.path}/node%t.log", "--open-mode=append"),
@@ -36,7 +37,7 @@ def test_several_nodes_have_a_log_each(job: rlnb.HostedJob) -> None:
     ]
 
 
-def test_the_prologue_runs_on_each_of_several_nodes(job: rlnb.HostedJob) -> None:
+def test_the_prologue_runs_on_each_of_several_nodes(job: DetachedJob) -> None:
     launcher = rlnb.slurm(walltime="01:00:00", nodes=2, prologue=["module load cuda"])
     argv = element_argv(job, launcher, {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500")
     lines = argv[argv.index("bash") + 2].splitlines()
@@ -47,7 +48,7 @@ def test_the_prologue_runs_on_each_of_several_nodes(job: rlnb.HostedJob) -> None
     assert "module load cuda" not in " ".join(element_argv(job, one, {"RLNB_BEGIN_S": "1000"}, ""))
 
 
-def test_grid_engine_starts_the_agent_itself(job: rlnb.HostedJob) -> None:
+def test_grid_engine_starts_the_agent_itself(job: DetachedJob) -> None:
     argv = element_argv(job, rlnb.sge(walltime="01:00:00"), {"RLNB_BEGIN_S": "1000"}, "10.0.0.1:29500")
     assert argv[:4] == [sys.executable, "-P", "-m", "rlnb.node"]
 

@@ -6,12 +6,12 @@ import pytest
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
 from rlnb_dask.arrays.host import ArrayHost
 
-import rlnb
+from rlnb.launchers import DetachedJob
 
 
 @pytest.mark.usefixtures("fast", "fake")
 def test_the_host_ends_with_the_last_element_and_removes_empty_outputs(
-    folder: ArrayFolder, jobs: list[rlnb.HostedJob]
+    folder: ArrayFolder, jobs: list[DetachedJob]
 ) -> None:
     (folder.path / "17.0.out").write_text("")
     (folder.path / "17.1.out").write_text("Segmentation fault\n")
@@ -19,7 +19,7 @@ def test_the_host_ends_with_the_last_element_and_removes_empty_outputs(
     settings = {"walltime": "01:00:00"}
     folder.write_request(ArrayRequest(launcher="slurm", settings=settings, at_once=2, job_dirs=paths))
     ArrayHost(folder).run()
-    results = [rlnb.HostedJob(job.path).result for job in jobs]
+    results = [DetachedJob(job.path).result for job in jobs]
     assert [result.error.partition(" is FAILED")[2] for result in results if result] == [
         ", and it has printed nothing",
         ". The last line of its output: Segmentation fault",

@@ -10,10 +10,11 @@ import pytest
 from rlnb_dask.arrays.folder import ArrayFolder
 
 import rlnb
+from rlnb.launchers import ArrayLauncher
 from rlnb.records.layout import JobDir
 
 
-def problems(launcher: rlnb.ArrayLauncher, count: int) -> list[str]:
+def problems(launcher: ArrayLauncher, count: int) -> list[str]:
     return [problem.what for problem in launcher.check_array(count)]
 
 

@@ -16,9 +16,10 @@ from rlnb_dask.arrays.further import FurtherJobs
 from rlnb_dask.arrays.rounds import Round
 
 import rlnb
+from rlnb.launchers import DetachedJob
 
 Commands = Callable[[str, str], None]
-Jobs = list[rlnb.HostedJob]
+Jobs = list[DetachedJob]
 WAITING = "0 PENDING (Resources)\n1 PENDING (Resources)\n2 PENDING (Resources)\n"
 
 pytestmark = [pytest.mark.usefixtures("fast", "fake"), pytest.mark.timeout(30)]
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.usefixtures("fast", "fake"), pytest.mark.timeout(30)]
 class Runner:
     """A round in a thread of its own."""
 
-    def __init__(self, folder: ArrayFolder, jobs: list[rlnb.HostedJob]) -> None:
+    def __init__(self, folder: ArrayFolder, jobs: list[DetachedJob]) -> None:
         launcher = rlnb.slurm(walltime="01:00:00")
         self.further = FurtherJobs(launcher, str(folder.path))
         self._round = Round(folder, launcher, 1, jobs, at_once=2, further=self.further)
@@ -46,7 +47,7 @@ class Runner:
 
 
 @pytest.fixture
-def runner(folder: ArrayFolder, jobs: list[rlnb.HostedJob], fake: Path) -> Iterator[Runner]:
+def runner(folder: ArrayFolder, jobs: list[DetachedJob], fake: Path) -> Iterator[Runner]:
     runner = Runner(folder, jobs)
     yield runner
     (fake / "states").write_text("")
@@ -56,16 +57,16 @@ def runner(folder: ArrayFolder, jobs: list[rlnb.HostedJob], fake: Path) -> Itera
     runner.wait()
 
 
-def cancel(job: rlnb.HostedJob, save_s: float = 0.0) -> None:
+def cancel(job: DetachedJob, save_s: float = 0.0) -> None:
     (job.path / "cancel.json").write_text(json.dumps({"save_s": save_s}))
 
 
-def start_agent(job: rlnb.HostedJob) -> None:
+def start_agent(job: DetachedJob) -> None:
     (job.path / "node0.running").write_text(json.dumps({"host": "node1"}))
 
 
-def error(job: rlnb.HostedJob) -> str:
-    result = rlnb.HostedJob(job.path).result
+def error(job: DetachedJob) -> str:
+    result = DetachedJob(job.path).result
     return result.error if result else ""
 
 

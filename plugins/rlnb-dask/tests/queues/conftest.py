@@ -14,6 +14,8 @@ from rlnb_dask.queues import launcher
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.launchers import Resources
+from rlnb.plugin import Manifest
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +56,10 @@ def gpu_script() -> Callable[[str], str]:
 def problems() -> Callable[..., str]:
     """Return a function that gives a launcher's problems with a training, one per line."""
 
-    def lines(name: str = "slurm", resources: rlnb.Resources | None = None, **settings: object) -> str:
+    def lines(name: str = "slurm", resources: Resources | None = None, **settings: object) -> str:
         launcher = plugins.make_launcher(name, {"walltime": "01:00:00", **settings})
-        resources, task = resources or rlnb.Resources(), rlnb.Task(id="Echo")
-        manifest = rlnb.Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
+        resources, task = resources or Resources(), rlnb.Task(id="Echo")
+        manifest = Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
         return "\n".join(problem.what for problem in launcher.check(manifest))
 
     return lines

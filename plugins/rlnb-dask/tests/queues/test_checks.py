@@ -11,6 +11,7 @@ import pytest
 from rlnb_dask.queues import launcher
 
 import rlnb
+from rlnb.launchers import DetachedLauncher, Resources
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_wrong_setting_is_found_before_the_queue_is_queried(
 def test_a_training_without_its_gpus_is_found_before_the_queue_is_queried(
     problems: Callable[..., str], settings: dict[str, object], resources: dict[str, Any], expected: str
 ) -> None:
-    assert problems(resources=rlnb.Resources(**resources), **settings) == expected
+    assert problems(resources=Resources(**resources), **settings) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,14 +76,14 @@ def test_a_training_with_its_gpus_has_no_problem(
     resources: dict[str, Any],
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    lines = problems(resources=rlnb.Resources(**resources), **settings)
+    lines = problems(resources=Resources(**resources), **settings)
     assert lines == "There is no sbatch on this machine, so no job can be submitted from it."
 
 
 def test_all_problems_are_found_at_once(problems: Callable[..., str]) -> None:
     lines = problems(walltime=None, nodes=0, account="a b")
     assert len(lines.splitlines()) == 3
-    lines = problems(resources=rlnb.Resources(device="cuda"), walltime=None)
+    lines = problems(resources=Resources(device="cuda"), walltime=None)
     assert len(lines.splitlines()) == 2, "a setting and a size"
 
 
@@ -97,11 +98,11 @@ def test_a_machine_without_the_queues_commands_is_a_problem(
 def test_the_ranks_of_a_role_on_the_cpu_need_no_gpu(
     problems: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
+    monkeypatch.setattr(DetachedLauncher, "gpu_ranks", staticmethod(lambda manifest: 1))
     monkeypatch.setenv("PATH", "/nowhere")
-    resources = rlnb.Resources(device="cuda", nproc_per_node=3)
+    resources = Resources(device="cuda", nproc_per_node=3)
     assert problems(resources=resources, gpus_per_node=1).startswith("There is no sbatch")
-    monkeypatch.setattr(rlnb.HostedLauncher, "gpu_ranks", staticmethod(lambda manifest: 2))
+    monkeypatch.setattr(DetachedLauncher, "gpu_ranks", staticmethod(lambda manifest: 2))
     assert problems(resources=resources, gpus_per_node=1) == "2 ranks need a GPU each, but gpus_per_node=1."
 
 

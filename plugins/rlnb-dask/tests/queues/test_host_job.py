@@ -10,6 +10,7 @@ import pytest
 from rlnb_dask.queues import slurm
 
 import rlnb
+from rlnb.launchers import Resources
 
 SCRIPT = """#!/usr/bin/env bash
 #SBATCH -J rlnb-host
@@ -47,7 +48,7 @@ def test_the_script_of_a_host() -> None:
 
 def test_a_wrong_host_is_a_problem(problems: Callable[..., str], commands: Callable[[str, str], None]) -> None:
     commands("sbatch", "true")
-    resources = rlnb.Resources(device="cpu")
+    resources = Resources(device="cpu")
     assert problems(resources=resources, host="there") == "host='there' is neither 'here' nor 'job'."
     assert "host_directives have no effect" in problems(resources=resources, host_directives=["--mem=1G"])
     assert "not a single line" in problems(resources=resources, host="job", host_directives=["a\nb"])

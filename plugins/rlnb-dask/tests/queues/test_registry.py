@@ -11,17 +11,18 @@ from rlnb_dask.queues.registry import QUEUES
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.launchers import LauncherType
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
-def test_each_name_gives_the_launcher_of_that_name(queue: rlnb.LauncherType) -> None:
+def test_each_name_gives_the_launcher_of_that_name(queue: LauncherType) -> None:
     launcher = plugins.make_launcher(queue.name, {"walltime": "01:00:00"})
     assert launcher.name == queue.name
     assert repr(launcher) == f"rlnb.{queue.name}(walltime='01:00:00')"
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
-def test_a_misspelt_setting_is_refused_with_a_suggestion(queue: rlnb.LauncherType) -> None:
+def test_a_misspelt_setting_is_refused_with_a_suggestion(queue: LauncherType) -> None:
     with pytest.raises(rlnb.CheckError, match=r"'partitoin' is not a setting of .*Did you mean 'partition'"):
         plugins.make_launcher(queue.name, {"partitoin": "gpu"})
 

@@ -7,13 +7,14 @@ import inspect
 import pytest
 
 import rlnb
+from rlnb.launchers import DetachedLauncher, RemoteLauncher, make_launcher
 
 pytest.importorskip("rlnb_ssh")
 
 
 def test_the_queue_is_that_of_the_other_machine() -> None:
     launcher = rlnb.slurm(nodes=2, gpus_per_node=4, walltime="01:00:00", python="~/venv/bin/python", via="anna@login")
-    assert isinstance(launcher, rlnb.RemoteLauncher)
+    assert isinstance(launcher, RemoteLauncher)
     assert (launcher.name, launcher.place, launcher.python) == ("ssh", "anna@login", "~/venv/bin/python")
     assert (launcher.nodes, launcher.nproc_per_node) == (2, 4)
     inner = launcher.queue
@@ -24,7 +25,7 @@ def test_the_queue_is_that_of_the_other_machine() -> None:
 def test_a_launcher_of_the_machine_keeps_its_settings() -> None:
     login = rlnb.ssh("anna@login", root="/scratch/anna", options=["-p", "2222"])
     launcher = rlnb.slurm(walltime="1", via=login)
-    assert isinstance(launcher, rlnb.RemoteLauncher)
+    assert isinstance(launcher, RemoteLauncher)
     assert launcher.settings["queue"] is not None
     assert {**launcher.settings, "queue": None} == dict(login.settings)
 
@@ -45,5 +46,5 @@ def test_the_arguments_of_a_queue_are_known_as_before() -> None:
     assert {"nodes", "walltime", "via"} <= {*parameters}
     assert "args" not in parameters
     with pytest.raises(rlnb.CheckError, match="'wall_time' is not a setting of slurm"):
-        rlnb.make_launcher("slurm", {"wall_time": "1"})
-    assert isinstance(rlnb.slurm(walltime="1"), rlnb.HostedLauncher)
+        make_launcher("slurm", {"wall_time": "1"})
+    assert isinstance(rlnb.slurm(walltime="1"), DetachedLauncher)

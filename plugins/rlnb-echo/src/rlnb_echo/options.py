@@ -37,5 +37,5 @@ class Options:
 
 
 def defaults() -> dict[str, Any]:
-    """Return the agent config of echo, the :attr:`rlnb.Library.default_agent`."""
+    """Return the agent config of echo, the :attr:`rlnb.plugin.Library.default_agent`."""
     return dataclasses.asdict(Options())

@@ -1,6 +1,7 @@
 """The hooks that need no heavy imports: the library and its task."""
 
-from rlnb import Library, Task, hookimpl
+from rlnb import Task
+from rlnb.plugin import Library, hookimpl
 
 ECHO = Library(
     name="echo",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlnb import Manifest, Problem, hookimpl
+from rlnb.plugin import Manifest, Problem, hookimpl
 from rlnb.tracking import Tracker
 
 MLFLOW = Tracker(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import rlnb
-from rlnb import Manifest
+from rlnb.plugin import Manifest
 from rlnb.tracking import Row, follow, main, outcome
 from rlnb_mlflow import store
 

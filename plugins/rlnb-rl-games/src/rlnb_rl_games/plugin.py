@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from rlnb import Library, hookimpl
+from rlnb.plugin import Library, hookimpl
 from rlnb_rl_games.companions import BUFFER
 from rlnb_rl_games.sizes import SIZES
 

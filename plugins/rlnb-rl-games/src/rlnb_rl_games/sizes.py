@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 
 CONFIG = "params.config."
 SIZES = ("minibatch_size", "central_value_config.minibatch_size")

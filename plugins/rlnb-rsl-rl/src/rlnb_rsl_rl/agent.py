@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlnb import Space
+from rlnb.plugin import Space
 
 NETWORK = {"hidden_dims": [128, 128], "activation": "elu"}
 

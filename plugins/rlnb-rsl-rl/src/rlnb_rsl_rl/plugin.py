@@ -1,6 +1,6 @@
 """The description of RSL-RL for rlnb, which does not import RSL-RL."""
 
-from rlnb import Input, Library, hookimpl
+from rlnb.plugin import Input, Library, hookimpl
 
 RSL_RL = Library(
     name="rsl_rl",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 
 STEPS = "num_steps_per_env"
 MINIBATCHES = "algorithm.num_mini_batches"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem, Space
+from rlnb.plugin import Problem, Space
 
 MODELS = ("actor", "critic")
 """Models of PPO in the agent config, which are also the names of their observation sets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlnb import Space
+from rlnb.plugin import Space
 
 SMALLEST = 36
 """Smallest height and width of a picture for Stable-Baselines3's CNN, whose kernels are 8, 4 and 3."""

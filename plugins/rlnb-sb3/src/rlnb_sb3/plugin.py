@@ -1,6 +1,6 @@
 """The description of Stable-Baselines3 for rlnb, which does not import Stable-Baselines3."""
 
-from rlnb import Library, hookimpl
+from rlnb.plugin import Library, hookimpl
 
 SB3 = Library(
     name="sb3",

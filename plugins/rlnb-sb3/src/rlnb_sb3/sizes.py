@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 
 STEPS, MINIBATCHES, SIZE = "n_steps", "n_minibatches", "batch_size"
 NORMALIZES = "normalize_advantage"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlnb import Space
+from rlnb.plugin import Space
 
 OBSERVATIONS = "OBSERVATIONS"
 LAYERS = ((16, 5), (32, 3), (32, 3))

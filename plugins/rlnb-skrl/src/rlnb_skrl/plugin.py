@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 import rlnb
-from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
+from rlnb import RlnbError
+from rlnb.plugin import Library, Manifest, Problem, hookimpl
 from rlnb_skrl.companions import BUFFER
 
 ITERATION = "agent.experiment.write_interval"
@@ -136,11 +137,11 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         return []
     try:
         worker = {"python": manifest.python, "asset_root": manifest.asset_root}
-        card = rlnb.task_card(manifest.task, **worker)
-        fields = rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values
+        task = rlnb.Task.of(manifest.task)
+        card, agent = task.card(**worker), task.agent(manifest.library, manifest.agent_name, **worker)
     except RlnbError:
         return []  # rlnb reports this error itself
-    field = card.fields.get("state_space")
+    fields, field = agent.values, card.fields.get("state_space")
     state = manifest.task.overrides.get("state_space", field.value if field else None)
     problems = [*_other_algorithm(manifest, fields), *_odd_interval(manifest, fields)]
     return [*problems, *(_missing_state(manifest, state, fields) if several else [])]

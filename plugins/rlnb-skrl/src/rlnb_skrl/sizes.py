@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 
 ROLLOUTS, MINIBATCHES = "agent.rollouts", "agent.mini_batches"
 BATCH, MEMORY = "agent.batch_size", "memory.memory_size"

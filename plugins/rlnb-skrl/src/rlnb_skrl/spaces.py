@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rlnb import Problem, Space
+from rlnb.plugin import Problem, Space
 
 KINDS = {
     "GaussianMixin": "box",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 
 SSH_FAILED = 255
 """Exit status of ``ssh`` if it has not reached the machine; any other is that of the command there."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-from rlnb import CheckError, Problem, RlnbError, __version__
+from rlnb import CheckError, RlnbError, __version__
+from rlnb.plugin import Problem
 
 CONSTRAINTS = "constraints.txt"
 ODD = 65

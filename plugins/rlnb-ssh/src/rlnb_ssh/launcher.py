@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlnb import CheckError, Launcher, Manifest, Problem, RemoteLauncher
+from rlnb import CheckError
+from rlnb.launchers import Launcher, RemoteLauncher
+from rlnb.plugin import Manifest, Problem
 from rlnb_ssh import errors
 from rlnb_ssh.install import install
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rlnb import LauncherType, hookimpl
+from rlnb.launchers import LauncherType
+from rlnb.plugin import hookimpl
 
 
 @hookimpl

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from rlnb import AssetPack, Task, hookimpl
+from rlnb import Task
+from rlnb.plugin import AssetPack, hookimpl
 from rlnb_tasks import __version__, files
 
 START_STATE_TASKS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rlnb import Manifest, Problem, hookimpl
+from rlnb.plugin import Manifest, Problem, hookimpl
 from rlnb.tracking import Tracker
 
 ONLINE, OFFLINE = "wandb", "wandb-offline"

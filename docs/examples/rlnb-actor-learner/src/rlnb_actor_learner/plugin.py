@@ -1,6 +1,6 @@
 """The registration. Rank 0 learns on the CPU and loads no simulator; the other ranks share the envs."""
 
-from rlnb import Library, Role, hookimpl
+from rlnb.plugin import Library, Role, hookimpl
 
 LIBRARY = Library(
     name="actor_learner",

@@ -1,6 +1,6 @@
 """The light half: the description of the library, and its agent config."""
 
-from rlnb import Input, Library, hookimpl
+from rlnb.plugin import Input, Library, hookimpl
 
 CLONING = Library(
     name="cloning",

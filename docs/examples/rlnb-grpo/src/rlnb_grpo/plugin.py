@@ -1,6 +1,7 @@
 """The registration: a library without a simulator, its task, and names for what it measures."""
 
-from rlnb import Library, Task, hookimpl
+from rlnb import Task
+from rlnb.plugin import Library, hookimpl
 
 GRPO = Library(
     name="grpo",

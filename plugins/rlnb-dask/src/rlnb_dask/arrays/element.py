@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import rlnb
+from rlnb.launchers import DetachedJob, make_launcher
 from rlnb_dask.address import address, free_port
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.script import BEGIN_S
@@ -19,7 +19,7 @@ END_S = "SLURM_JOB_END_TIME"
 
 
 def element_argv(
-    job: rlnb.HostedJob, launcher: ArrayQueueLauncher, environ: Mapping[str, str], master: str
+    job: DetachedJob, launcher: ArrayQueueLauncher, environ: Mapping[str, str], master: str
 ) -> Sequence[str]:
     """Return the command that starts the agents of an element.
 
@@ -53,8 +53,8 @@ def deadline_s(launcher: ArrayQueueLauncher, environ: Mapping[str, str]) -> floa
 
 
 def main() -> int:
-    job = rlnb.HostedJob(Path(sys.argv[1]))
-    launcher = rlnb.make_launcher(job.manifest.launcher, job.manifest.launcher_settings)
+    job = DetachedJob(Path(sys.argv[1]))
+    launcher = make_launcher(job.manifest.launcher, job.manifest.launcher_settings)
     assert isinstance(launcher, ArrayQueueLauncher)
     argv = element_argv(job, launcher, os.environ, f"{address(launcher.interface)}:{free_port()}")
     if not launcher.spread():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import rlnb
+from rlnb.launchers import DetachedJob
 from rlnb_dask.arrays.launcher import ArrayHostLauncher, ArrayQueueLauncher
 
 
@@ -22,11 +22,11 @@ class FurtherJobs(ArrayHostLauncher):
         self.name, self.nodes, self.nproc_per_node = launcher.name, launcher.nodes, launcher.nproc_per_node
         self.settings, self.max_running, self.walltime_s = launcher.settings, launcher.max_running, launcher.walltime_s
         self.check = launcher.check
-        self.jobs: list[rlnb.HostedJob] = []
+        self.jobs: list[DetachedJob] = []
         """The jobs of the further array."""
         self._folder = folder
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Keep a job for the further array, and return its handle."""
-        self.jobs.append(rlnb.HostedJob(job_dir))
+        self.jobs.append(DetachedJob(job_dir))
         return {**self.own_handle(), "array": self._folder}

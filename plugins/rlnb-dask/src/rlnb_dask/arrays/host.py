@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import rlnb
+from rlnb.launchers import DetachedJob, make_launcher
 from rlnb_dask.arrays.folder import ArrayFolder
 from rlnb_dask.arrays.further import FurtherJobs
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
@@ -26,14 +26,14 @@ class ArrayHost:
 
     def __init__(self, folder: ArrayFolder) -> None:
         self._folder, self._request = folder, folder.request()
-        launcher = rlnb.make_launcher(self._request.launcher, self._request.settings)
+        launcher = make_launcher(self._request.launcher, self._request.settings)
         assert isinstance(launcher, ArrayQueueLauncher)
         self._launcher = launcher
 
     def run(self) -> None:
         """Run the array to its end."""
         logger.info("%r, at most %s at once", self._launcher, self._request.at_once or "all")
-        jobs, number = [rlnb.HostedJob(Path(path)) for path in self._request.job_dirs], 1
+        jobs, number = [DetachedJob(Path(path)) for path in self._request.job_dirs], 1
         while jobs:
             further = FurtherJobs(self._launcher, str(self._folder.path))
             Round(self._folder, self._launcher, number, jobs, at_once=self._request.at_once, further=further).run()

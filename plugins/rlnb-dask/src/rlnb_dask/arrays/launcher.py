@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rlnb import HostedLauncher, Problem
+from rlnb.launchers import DetachedLauncher
+from rlnb.plugin import Problem
 from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
 from rlnb_dask.arrays.queue import ArrayQueue
 from rlnb_dask.arrays.script import element_script
@@ -21,7 +22,7 @@ LOOK_S = 3.0
 """Seconds for which an answer of the queue about an array without a host is kept."""
 
 
-class ArrayHostLauncher(HostedLauncher):
+class ArrayHostLauncher(DetachedLauncher):
     """Starts the host of an array, whose folder takes the place of a job's."""
 
     module: ClassVar[str] = "rlnb_dask.arrays"

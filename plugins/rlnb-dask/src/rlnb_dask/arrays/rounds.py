@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import rlnb
+from rlnb.launchers import DetachedJob
 from rlnb_dask.arrays.folder import ArrayFolder
 from rlnb_dask.arrays.further import FurtherJobs
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
@@ -52,7 +53,7 @@ class Round:
         folder: ArrayFolder,
         launcher: ArrayQueueLauncher,
         number: int,
-        jobs: Sequence[rlnb.HostedJob],
+        jobs: Sequence[DetachedJob],
         *,
         at_once: int | None,
         further: FurtherJobs,
@@ -220,14 +221,14 @@ class Round:
                 else:
                     self._missing(position, job)
 
-    def _seen(self, position: int, job: rlnb.HostedJob, state: str) -> None:
+    def _seen(self, position: int, job: DetachedJob, state: str) -> None:
         """Record why an element waits, or that it will never run."""
         if fault := self._queue.fault(self._array, state):
             job.end("failed", fault)
             self._queue.remove(self._array, [position])
         job.waits("" if fault else self._launcher.waits(f"{self._element(position)} {state}"))
 
-    def _missing(self, position: int, job: rlnb.HostedJob) -> None:
+    def _missing(self, position: int, job: DetachedJob) -> None:
         """Finish a job whose element has left the queue, once its result and the queue's account can be known."""
         missing_s = time.monotonic() - self._missing_s.setdefault(position, time.monotonic())
         if missing_s > GIVE_UP_S:  # every attempt to read or write its records has failed
@@ -252,7 +253,7 @@ class Round:
 
     # -- when one has ended
 
-    def _finish(self, position: int, job: rlnb.HostedJob, state: str) -> None:
+    def _finish(self, position: int, job: DetachedJob, state: str) -> None:
         """Write the result of an element that has none, and let its run go on if it was interrupted."""
         result = job.result
         if result is None:
@@ -268,7 +269,7 @@ class Round:
             logger.info("%s does not go on: %s", job.path, exc)  # its manifest may be the cause
         job.close()
 
-    def _explain(self, position: int, job: rlnb.HostedJob, state: str) -> None:
+    def _explain(self, position: int, job: DetachedJob, state: str) -> None:
         """Write the result of an element whose agent has written none: it was killed, or never started."""
         name, hosts = self._element(position), job.hosts
         if job.cancelled:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from rlnb import CheckError, HostedLauncher, Launcher, Manifest, Problem, RemoteLauncher, RlnbError, make_launcher
+from rlnb import CheckError, RlnbError
+from rlnb.launchers import DetachedLauncher, Launcher, RemoteLauncher, make_launcher
+from rlnb.plugin import Manifest, Problem
 from rlnb_dask.causes import without_reports
 from rlnb_dask.containers import RUNTIMES, mount_problems
 from rlnb_dask.queues import ids, jobqueue, queries
@@ -98,7 +100,7 @@ ACCOUNT_S = 16.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class QueueLauncher(HostedLauncher, metaclass=Queue):
+class QueueLauncher(DetachedLauncher, metaclass=Queue):
     """Runs trainings as jobs of a cluster's queue, through dask-jobqueue.
 
     The site's own ``jobqueue.yaml`` (https://jobqueue.dask.org) supplies every argument that is not given.

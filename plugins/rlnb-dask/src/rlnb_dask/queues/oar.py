@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlnb import LauncherType, QueueTable
+from rlnb.launchers import LauncherType, QueueTable
 
 QUEUES: tuple[LauncherType, ...] = (
     LauncherType(

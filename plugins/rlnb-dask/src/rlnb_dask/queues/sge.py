@@ -9,7 +9,7 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from rlnb import Problem
+from rlnb.plugin import Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.sge import SgeArrays
 from rlnb_dask.queues import ids, queries

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlnb import Manifest, Problem, RlnbError
+from rlnb import RlnbError
+from rlnb.plugin import Manifest, Problem
 from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
 from rlnb_dask.queues import ids, queries, slurm_answers, slurm_limits, slurm_nodes

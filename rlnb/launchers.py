@@ -1,0 +1,10 @@
+"""For authors of launchers and of front ends: the contract, the base classes, and the runs of a folder.
+
+``launchers.pyi`` lists the names. Each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from rlnb import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__file__)
