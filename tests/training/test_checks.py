@@ -153,6 +153,7 @@ def test_a_folder_that_this_user_cannot_write_to_is_a_problem(monkeypatch: pytes
         os.chmod(made, 0o755)
         locked.chmod(mode)
         monkeypatch.setattr(options, "root", locked / "rlnb-runs")
+        rlnb.check("Echo", library="echo")  # imports what the other user may not be able to read
         whats = as_other_user(lambda: problems_of(echo))
         locked.chmod(0o755)
     assert len(whats) == 1
