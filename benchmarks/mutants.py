@@ -13,6 +13,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import os
 import random
 import signal
@@ -146,6 +147,12 @@ def is_caught(checkout: Path, folders: Sequence[str]) -> bool:
         process.wait()
 
 
+@functools.cache
+def is_sound(checkout: Path, folders: tuple[str, ...]) -> bool:
+    """Return whether there are tests, and all of them pass without a fault."""
+    return bool(folders) and not is_caught(checkout, folders)
+
+
 def tests_of(checkout: Path, function: Function) -> list[str]:
     """Return the folder of the tests of a function, or the tests of the modules of ``rlnb`` itself."""
     folder = Path("tests", *function.path.parts[1:-1])
@@ -175,14 +182,18 @@ def main() -> None:
         text = planted(function.text, draw)
         if text is None or other is None or text == function.text:
             continue
+        folders = sorted({*tests_of(options.after, other), *tests_of(options.after, function)})
+        ours, theirs = tuple(tests_of(options.before, function)), tuple(folders)
+        if not (is_sound(options.before, ours) and is_sound(options.after, theirs)):
+            print(f"{function.path}: its tests fail, or there are none, without a fault", flush=True)
+            continue
         drawn += 1
         with with_fault(options.before, function, text):
             if not is_caught(options.before, tests_of(options.before, function)):
                 continue
         kept += 1
         with with_fault(options.after, other, text):
-            folders = {*tests_of(options.after, other), *tests_of(options.after, function)}
-            found = is_caught(options.after, sorted(folders))
+            found = is_caught(options.after, folders)
             if not found and options.whole:
                 found = is_caught(options.after, ["tests", "plugins"])
         caught += found
