@@ -72,3 +72,5 @@ def test_no_run_and_a_wrong_interval_are_refused(root):
     run = rlnb.train("Echo", **FAST).wait()
     with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not a positive number"):
         run.tensorboard(reload_s=0)
+    with pytest.raises(rlnb.RlnbError, match="reload_s=-1 is not a positive number"):
+        rlnb.Runs([run]).tensorboard(reload_s=-1)

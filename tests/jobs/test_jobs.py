@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -254,3 +255,14 @@ def test_the_advice_after_a_failure_is_a_call_that_can_help(root: Path) -> None:
     for path in run.checkpoints:
         path.write_text('{"iteration": 4, "level": NaN}')
     assert advice().endswith(".logs(200)")
+
+
+@pytest.mark.parametrize(("gpus", "max_running", "slot"), [("0a,0b", 2, True), ("0a,0b", 3, False), ("0a", 1, False)])
+def test_with_a_gpu_for_each_training_each_has_a_slot_with_its_own(
+    root: Path, machine: Callable[..., None], gpus: str, max_running: int, slot: bool
+) -> None:
+    machine(gpus)
+    run = echo(max_iterations=2, launcher=rlnb.local(max_running=max_running)).wait(WAIT_S)
+    command = files.read_json(run.jobs[0].folder.command)
+    assert isinstance(command, dict)
+    assert (command["slots"], command["gpu_per_slot"]) == (1, slot)

@@ -62,6 +62,8 @@ def test_wait_has_a_time_limit_and_the_run_continues(root: Path) -> None:
     assert str(raised.value).startswith(f"{slow.id} (train) cancelled")
     assert "cancelled: cancelled" not in str(raised.value)
     assert "\n  next: " in str(raised.value)
+    with pytest.warns(FutureWarning, match=r"wait\(check=True\)"), pytest.raises(rlnb.RunError, match="cancelled"):
+        slow.wait_for_completion()
 
 
 def test_a_run_without_iterations_left_is_not_resumed(run: rlnb.Run) -> None:

@@ -33,6 +33,8 @@ from balance.env_cfg import BalanceEnvCfg
 class BalanceEnv(CartpoleEnv):
     cfg: BalanceEnvCfg
 """
+MADE_LATER = ("lazy", "exported", "made", "stubbed")
+"""Modules whose source does not show all names."""
 LAZY = "from isaaclab.utils.module import lazy_export\n\nlazy_export()\n"
 REGISTRATION = """
 import gymnasium
@@ -47,7 +49,7 @@ add("Balance-Broken", env_cfg_entry_point="balance.broken:BalanceEnvCfg")
 add("Balance-Plain")
 add("Balance-Env-Misspelt", "balance.env:BalanseEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 add("Balance-Env-Moved", "balance.envs:BalanceEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
-for module in ("lazy", "exported", "made"):
+for module in ("lazy", "exported", "made", "stubbed"):
     add(f"Balance-Env-{module}", f"balance.{module}:Env", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 """
 
@@ -57,6 +59,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package with a direct task in two modules, as ``isaaclab --new`` writes it."""
     files = {"__init__.py": REGISTRATION, "env_cfg.py": CONFIG, "env.py": ENV, "broken.py": "import no_such_package\n"}
     files |= {"lazy.py": "from balance.env import *\n", "exported.py": LAZY, "made.py": "globals()['Env'] = object\n"}
+    files |= {"stubbed.py": "__import__('sys').modules[__name__].Env = object\n", "stubbed.pyi": "class Env: ...\n"}
     (tmp_path / "balance").mkdir()
     for name, text in files.items():
         (tmp_path / "balance" / name).write_text(text)
@@ -122,9 +125,9 @@ def test_an_env_is_not_imported_to_see_whether_it_exists(package: None) -> None:
     from rlnb.worker.isaac import isaaclab
 
     importlib.import_module("balance")
-    for id in ("Balance", "Balance-Env-lazy", "Balance-Env-exported", "Balance-Env-made"):
+    for id in ("Balance", *(f"Balance-Env-{name}" for name in MADE_LATER)):
         assert isaaclab.register(rlnb.Task(id=id)).gym_id == id, "its source does not show all names"
-    assert not {"balance.env", "balance.lazy", "balance.exported", "balance.made"} & sys.modules.keys()
+    assert not {f"balance.{name}" for name in ("env", *MADE_LATER)} & sys.modules.keys()
 
 
 def test_a_direct_task_by_its_config_has_the_env_of_its_registration(package: None) -> None:

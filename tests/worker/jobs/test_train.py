@@ -15,6 +15,7 @@ import pytest
 
 import rlnb
 from rlnb.backend import TrainContext
+from rlnb.errors import NotFiniteError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.launchers import Resources
@@ -27,6 +28,7 @@ from rlnb.records.summary import points_of
 from rlnb.spec import Job, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.worker.flight import guard
 from rlnb.worker.jobs import train as training
 from rlnb.worker.jobs.job import work
 from rlnb.worker.jobs.train import end_training, train
@@ -67,6 +69,21 @@ def test_options_of_the_job_take_precedence_over_the_manifest(run: Path) -> None
     started = JobRecord(job, "local").started
     assert started is not None
     assert (started.first_iteration, started.max_iterations) == (5, 8)
+
+
+@pytest.mark.parametrize("broken", ["model_4.json", "model_4.buffer.npz"])
+def test_a_checkpoint_or_its_companion_that_is_not_finite_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    train(job_of(run, 0, TrainOptions()).path)
+    asked: list[str] = []
+    monkeypatch.setattr(guard.weights, "fault_of", lambda path: asked.append(path.name) or path.name == broken)
+    np.savez(run / "logs" / "model_4.buffer.npz", reward=np.zeros(3))
+    echo = dataclasses.replace(plugins.library("echo"), checkpoint_companions=("{stem}.buffer.npz",))
+    monkeypatch.setattr(plugins, "library", lambda name: echo)
+    with pytest.raises(NotFiniteError, match=f"{broken} is not finite"):
+        train(job_of(run, 1, TrainOptions(checkpoint="logs/model_4.json", max_iterations=8)).path)
+    assert broken in asked
 
 
 def test_a_rank_that_is_not_the_first_writes_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
