@@ -16,8 +16,8 @@ PYTEST := $(BIN)/python -m pytest
 QUICK := $(PYTEST) -n 4 --dist worksteal -m "not isaaclab and not slow and not gpu"
 ISAACLAB = OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu" $(call NAMING,isaaclab)
 SLOW = OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu" $(call NAMING,slow|in_browser)
-# The files of tests that name a marker. Each process collects only these, which takes 5 s instead of 15 s. conftest.py
-# refuses a test whose marker its file does not name.
+# The files of tests that name a marker. Each process collects only these, which takes a third of the time. conftest.py
+# refuses a marked test whose file lacks the word.
 NAMING = $(sort $(shell grep -rlwE '$(1)' --include='test_*.py' tests plugins))
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages. The other
 # laws are about the text of the source, which has one version.

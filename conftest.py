@@ -1,6 +1,6 @@
 """Hides GPUs from all tests except those that are marked ``gpu``, and refuses markers that ``make`` would not find.
 
-With a GPU, the device ``"auto"`` would be a GPU on one machine and the CPU on another.
+Otherwise, the device ``"auto"`` would be a GPU on one machine and the CPU on another.
 """
 
 from __future__ import annotations
@@ -24,11 +24,17 @@ ORIGINAL = os.environ.get(VARIABLE)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a test that ``make test-all`` would leave out."""
-    for marker, names in NAMES.items():
+    folders = [Path(__file__).parent / name for name in ("tests", "plugins")]
+    for marker, words in NAMES.items():
         files = {item.path for item in items if item.get_closest_marker(marker)}
-        lost = [str(path) for path in files if not re.search(rf"\b({names})\b", path.read_text(encoding="utf-8"))]
+        here = {path for path in files if any(path.is_relative_to(folder) for folder in folders)}
+        lost = [str(path) for path in here if not re.search(rf"\b({words})\b", path.read_text(encoding="utf-8"))]
+        lost += [str(path) for path in here if not path.match("test_*.py")]
         if lost:
-            raise pytest.UsageError(f"make finds tests marked {marker} by this word, which is not in {', '.join(lost)}")
+            text = (
+                f"{', '.join(lost)} has tests marked {marker}, but make test-all looks for them in files test_*.py that"
+            )
+            raise pytest.UsageError(f"{text} contain {words.replace('|', ' or ')}. Write the marker there.")
 
 
 @pytest.hookimpl(tryfirst=True)

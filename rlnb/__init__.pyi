@@ -43,9 +43,10 @@ from .version import __version__ as __version__
 
 __all__: list[str]
 
-def lazy_names(
-    file: str,
+def _lazy_names(
+    module: str, file: str
 ) -> tuple[collections.abc.Callable[[str], typing.Any], collections.abc.Callable[[], list[str]], list[str]]: ...
+def _every_name() -> set[str]: ...
 def load_ipython_extension(ipython: typing.Any) -> None: ...
 
 # The launchers of rlnb itself. __getattr__ covers the launchers of plugins.

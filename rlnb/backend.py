@@ -6,6 +6,6 @@ They import torch, so each is loaded when it is first used. ``backend.pyi`` list
 
 from __future__ import annotations
 
-from rlnb import lazy_names
+from rlnb import _lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(__file__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, __file__)

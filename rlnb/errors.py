@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import platform
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 
 class RlnbError(Exception):
@@ -157,30 +154,3 @@ def whole_number(name: str, value: object, *, least: int = 1, example: int | Non
         return []
     kind = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
     return [Problem(what=f"{name}={value!r} is not {kind}.", fix="" if example is None else f"{name}={example}")]
-
-
-Parameters = ParamSpec("Parameters")
-Returned = TypeVar("Returned")
-
-
-def renamed(**names: str) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
-    """Let a function take arguments by their names of version 0.1, with a warning. Version 0.3 drops these names.
-
-    Args:
-        names: New name of each argument by its old one.
-    """
-
-    def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-        @functools.wraps(function)
-        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
-            for old in sorted(names.keys() & kwargs.keys()):
-                if names[old] in kwargs:
-                    raise TypeError(f"{old}= and {names[old]}= are the same argument.")
-                text = f"{old}= is now {names[old]}=. rlnb 0.3 drops the old name."
-                warnings.warn(text, FutureWarning, stacklevel=2)
-                kwargs[names[old]] = kwargs.pop(old)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate

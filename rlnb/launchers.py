@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from rlnb import lazy_names
+from rlnb import _lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(__file__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, __file__)

@@ -1,7 +1,14 @@
-"""The version of rlnb, and the releases of Isaac Lab that its worker can use."""
+"""The version of rlnb, the names that end with it, and the releases of Isaac Lab that its worker can use."""
 
 from __future__ import annotations
 
+import functools
+import warnings
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 __version__ = "0.2.0.dev0"
 ISAACLAB = "3.0"
 """Release line of Isaac Lab that rlnb is tested with. Private APIs change between lines."""
@@ -48,3 +55,40 @@ def untested(isaaclab: str) -> str:
         f"isaaclab {isaaclab} is not a release that rlnb {__version__} is tested with. Use isaaclab {ISAACLAB}.0. With "
         "another 3.x, a call fails if a part that it needs has changed, and its error names the part."
     )
+
+
+# -- old names -------------------------------------------------------------------------------------------------------
+
+
+def deprecated(old: str, new: str, *, stacklevel: int = 2) -> None:
+    """Warn that an old name is used.
+
+    Args:
+        old: The name, such as ``"rlnb.Preview"``.
+        new: What to use in its place.
+        stacklevel: As in :func:`warnings.warn`, seen from the caller.
+    """
+    text = f"rlnb: use {new} in place of {old}, which works until version 0.3."
+    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
+
+
+def renamed(**names: str) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
+    """Let a function take arguments by their old names too, with a warning.
+
+    Args:
+        names: New name of each argument by its old one.
+    """
+
+    def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+        @functools.wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+            for old in sorted(names.keys() & kwargs.keys()):
+                if names[old] in kwargs:
+                    raise TypeError(f"{old}= and {names[old]}= are the same argument.")
+                deprecated(f"{old}=", f"{names[old]}=")
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

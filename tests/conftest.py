@@ -20,7 +20,7 @@ import pytest
 import rlnb
 from rlnb.machine import cuda, gpus
 
-STARTERS = ("launch", "tests")
+STARTERS = ("launch", "training", "tests")
 """Folders whose tests start runs on every Python: they start, resume, evaluate, cancel and kill. The tests of other
 folders need runs for what does not depend on the Python."""
 
@@ -128,7 +128,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(rlnb.options, "root", folder)
     monkeypatch.setattr(rlnb.options, "warm", False)
     yield folder
-    if not folder.exists():  # no run was started, and looking through all processes takes time
+    if not folder.exists():  # so no process has a path below it, and looking through all processes takes time
         return
     _, left = psutil.wait_procs(_agents_and_workers(folder), timeout=LEAVE_S)
     for process in left:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.errors import Problem, did_you_mean, renamed, unknown, whole_number
+from rlnb.errors import Problem, did_you_mean, unknown, whole_number
 
 
 def test_the_closest_name_is_suggested_if_any_is_close() -> None:
@@ -49,15 +49,3 @@ def test_a_cell_shows_the_message_of_an_error_once(capsys: pytest.CaptureFixture
         shell.run_cell(f"import rlnb\nraise rlnb.{kind}('the message of this error')", store_history=False)
         streams = capsys.readouterr()
         assert f"{streams.out}{streams.err}".count("the message of this error") == 1, kind
-
-
-def test_an_argument_by_its_old_and_its_new_name_is_an_error() -> None:
-    @renamed(frames="max_frames")
-    def study(*, max_frames: int) -> int:
-        return max_frames
-
-    arguments = {"frames": 1}
-    with pytest.warns(FutureWarning, match="frames= is now max_frames="):
-        assert study(**arguments) == 1
-    with pytest.raises(TypeError, match="frames= and max_frames= are the same argument"):
-        study(**arguments, max_frames=2)

@@ -173,11 +173,11 @@ def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
             fix=f"rlnb plugins new {_nearest(name)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
-    distributions = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
-    names_in_use = {*distributions, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
+    entries = importlib.metadata.entry_points(group="rlnb")
+    distributions = {entry.name: entry.dist for entry in entries if entry.name != "rlnb"}
+    names_in_use = {"rlnb", *distributions, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
     if names.key in names_in_use:
         dist = distributions.get(names.key)
-        dist = None if dist is not None and dist.name == "rlnb" else dist
         owner = f"the package {dist.name}" if dist else "rlnb"
         fix = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
         text = f"The name {names.key!r} belongs to {owner}. Names in use: {', '.join(sorted(names_in_use))}."

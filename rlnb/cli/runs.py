@@ -218,7 +218,6 @@ def goodput(
     as_json: AsJson = False,
 ) -> None:
     """Print how runs used their time, and what they cost."""
-
     result = selection(ids, path, task=task, library=library, state=state, tag=tag, since=since).goodput()
     if as_json:
         rows = [dataclasses.asdict(row) for row in result.rows()]

@@ -171,9 +171,8 @@ def _values(agent: AgentValues) -> dict[str, Json]:
     """Return the values of one part by dotted path."""
     if isinstance(agent, str) and not Path(agent).suffix and not files.there(Path(agent)):
         raise RlnbError(
-            f"agent={agent!r} is not a file or the name of an agent config. Use a name that "
-            f'rlnb.task("<name>").agent("<library>") lists.'
-            f" It ends with {SUFFIX!r}."
+            f"agent={agent!r} is not a file or the name of an agent config. Use a name that ends with {SUFFIX!r}; "
+            'rlnb.task("<name>").agent("<library>") lists them.'
         )
     if isinstance(agent, (str, Path)):
         agent = yaml_file.read_agent(Path(agent))

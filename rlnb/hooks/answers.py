@@ -24,17 +24,17 @@ from rlnb.machine.packages import is_requirement
 from rlnb.spec import METRICS, Command, Manifest, Result, Task
 from rlnb.storage.serial import wrong_fields
 
-LISTS: Mapping[str, type] = types.MappingProxyType(
+LISTS: Mapping[str, tuple[type, str]] = types.MappingProxyType(
     {
-        "rlnb_libraries": Library,
-        "rlnb_launchers": LauncherType,
-        "rlnb_tasks": Task,
-        "rlnb_asset_packs": AssetPack,
-        "rlnb_check": Problem,
-        "rlnb_panels": Panel,
+        "rlnb_libraries": (Library, "rlnb.plugin.Library"),
+        "rlnb_launchers": (LauncherType, "rlnb.launchers.LauncherType"),
+        "rlnb_tasks": (Task, "rlnb.Task"),
+        "rlnb_asset_packs": (AssetPack, "rlnb.plugin.AssetPack"),
+        "rlnb_check": (Problem, "rlnb.plugin.Problem"),
+        "rlnb_panels": (Panel, "rlnb.plugin.Panel"),
     }
 )
-"""Hooks that return a list, with the type of its items."""
+"""Hooks that return a list, with the type of its items, and that type's public name."""
 READ_ONLY = (Manifest, Command, Result)
 """Types of arguments that no hook may change, although the mappings in them can be changed."""
 
@@ -124,7 +124,7 @@ def _checked(hook: str, value: object, frames: Any) -> object:
         _WrongAnswer: The value has the wrong type.
     """
     if hook in LISTS:
-        return _items(value, LISTS[hook], optional=hook == "rlnb_panels")
+        return _items(value, *LISTS[hook], optional=hook == "rlnb_panels")
     if value is None:
         return None
     if hook == "rlnb_wrap_command":
@@ -138,9 +138,8 @@ def _refuse(value: object, expected: str) -> NoReturn:
     raise _WrongAnswer(f"returned {'None' if value is None else type(value).__name__}, which is not {expected}")
 
 
-def _items(value: object, kind: type, *, optional: bool) -> tuple[object, ...]:
-    folder = {"Task": "", "LauncherType": "launchers."}.get(kind.__name__, "plugin.")
-    expected = f"a list of rlnb.{folder}{kind.__name__}"
+def _items(value: object, kind: type, name: str, *, optional: bool) -> tuple[object, ...]:
+    expected = f"a list of {name}"
     if value is None and optional:
         return ()
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):

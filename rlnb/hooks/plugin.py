@@ -57,6 +57,11 @@ class Plugin:
     remarks: tuple[str, ...] = ()
     """Faults that do not keep the plugin from its work, such as a hook that does not exist."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this is rlnb itself, which registers its launchers by an entry point too."""
+        return self.name == self.distribution == "rlnb"
+
     def __str__(self) -> str:
         return f"plugin {self.name!r} ({self.package or 'registered by hand'})"
 

@@ -1,4 +1,4 @@
-"""The plugins of this process, those that work and those that are left out, and the calls of a hook of all of them."""
+"""The plugins of this process, those that work and those that are left out, and calls of a hook in all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import functools
 import inspect
 import logging
-import pkgutil
 import sys
 import threading
 import warnings
@@ -34,13 +33,12 @@ OWN = "rlnb"
 OWN_LAUNCHERS = ("local", "injected")
 
 
-def reserved(hook: str) -> tuple[str, ...]:
-    """Return the names that are rlnb's own. A launcher becomes ``rlnb.<name>``, so it has no name that is there."""
+@functools.cache
+def reserved(hook: str) -> frozenset[str]:
+    """Return the names that no plugin may register. A launcher becomes ``rlnb.<name>``, which must be free."""
     if hook == "rlnb_launchers":
-        package = sys.modules["rlnb"]
-        modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
-        return (*OWN_LAUNCHERS, *package.__all__, *package.METHODS, *modules)
-    return ("script",) if hook == "rlnb_libraries" else ()
+        return frozenset({*OWN_LAUNCHERS, *sys.modules["rlnb"]._every_name()})
+    return frozenset({"script"} if hook == "rlnb_libraries" else ())
 
 
 _lock = threading.RLock()
@@ -75,8 +73,8 @@ class Registry:
     def _load(self) -> None:
         values: dict[str, str] = {}
         entries = sorted(metadata.entry_points(group="rlnb"))
-        found = sorted(zip(map(plugin_of, entries), entries, strict=True), key=lambda one: not _is_own(one[0]))
-        if not any(_is_own(plugin) for plugin, _ in found):
+        found = sorted(zip(map(plugin_of, entries), entries, strict=True), key=lambda one: not one[0].is_own)
+        if not any(plugin.is_own for plugin, _ in found):
             error = "it is not installed as a package, so no run can start"
             self.plugins[OWN] = Plugin(name=OWN, distribution=OWN, error=error, fix="Install it again.")
         for plugin, entry in found:  # rlnb's own first
@@ -214,7 +212,7 @@ class Registry:
         for name in sorted(owners):
             for plugin in owners[name]:
                 others = " and ".join(f"the {other}" for other in owners[name] if other is not plugin)
-                if _is_own(plugin):
+                if plugin.is_own:
                     continue
                 if name in own:
                     self._remark(plugin, f"registers {kind} named {name!r}, which is a name of rlnb's own. Rename it.")
@@ -223,7 +221,7 @@ class Registry:
                     self._remark(plugin, f"has {kind} named {name!r}, as has {others}. {fix}")
         unique = {name for name in owners if len(owners[name]) == 1 and name not in own}
         return [
-            (plugin, tuple(item for item in items if _name(item) in (own if _is_own(plugin) else unique)))
+            (plugin, tuple(item for item in items if _name(item) in (own if plugin.is_own else unique)))
             for plugin, items in pairs
         ]
 
@@ -258,11 +256,6 @@ class Registry:
     def forget(self) -> None:
         """Give no warning of the faults that were found, since the caller shows them."""
         self._untold.clear()
-
-
-def _is_own(plugin: Plugin) -> bool:
-    """Return whether a plugin is rlnb itself."""
-    return plugin.name == plugin.distribution == OWN
 
 
 def _name(item: Any) -> str:
@@ -355,7 +348,7 @@ def installed() -> list[Plugin]:
         plugins.forget()
         works = plugins.manager.has_plugin
         every = (plugin for plugin in plugins.plugins.values() if plugin.error or works(plugin.name))
-        shown = (plugin for plugin in every if not _is_own(plugin) or plugin.error or plugin.remarks)
+        shown = (plugin for plugin in every if not plugin.is_own or plugin.error or plugin.remarks)
         return sorted(shown, key=lambda plugin: plugin.name)
 
 
@@ -363,7 +356,7 @@ def package_versions() -> dict[str, str]:
     """Return the version of each package that installs a plugin, by the package's name."""
     with _lock:
         plugins = registry().plugins.values()
-        return {one.distribution: one.version for one in plugins if one.version and not _is_own(one)}
+        return {one.distribution: one.version for one in plugins if one.version and not one.is_own}
 
 
 def hooks_of(plugin: Plugin) -> list[str]:

@@ -264,8 +264,6 @@ class NewJob:
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
     """Return the command of a job before any plugin wraps it."""
-    gpus = gpu_count() if isinstance(launcher, LocalLauncher) and manifest.resources.device in ("auto", "cuda") else 0
-    ranks = plugins.gpu_ranks(manifest) if gpus > 1 else 0
     return worker_command(
         manifest,
         kind,
@@ -273,8 +271,19 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         job_path,
         max_running=launcher.max_running,
         walltime_s=launcher.walltime_s,
-        gpu_ranks=ranks if gpus > 1 and max(ranks, launcher.max_running or 1) <= gpus else None,
+        gpu_ranks=_gpu_ranks(manifest, launcher),
     )
+
+
+def _gpu_ranks(manifest: Manifest, launcher: Launcher) -> int | None:
+    """Return the number of ranks that each get a GPU of their own; None if this machine has too few, or one."""
+    if not isinstance(launcher, LocalLauncher) or manifest.resources.device not in ("auto", "cuda"):
+        return None
+    gpus = gpu_count()
+    if gpus < 2:
+        return None
+    ranks = plugins.gpu_ranks(manifest)
+    return ranks if max(ranks, launcher.max_running or 1) <= gpus else None
 
 
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:

@@ -1,6 +1,6 @@
 """Locations in the user's own code: where a worker is, and where an error was raised.
 
-Every training loads this module; it needs none of the messages.
+Apart from ``messages``, because every training loads it.
 """
 
 from __future__ import annotations

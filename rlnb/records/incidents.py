@@ -1,7 +1,7 @@
 """What happens to a training: waits, restarts, pods that take no part, alerts, and buffers that are too small.
 
-Each but a restart, which follows from the jobs and their results, is a small JSON file, written by the process that
-knows it. Standard library only: the node agent imports this.
+Each is a small JSON file, written by the process that knows it; a restart has none, since it follows from the jobs and
+their results. Standard library only: the node agent imports this.
 """
 
 from __future__ import annotations

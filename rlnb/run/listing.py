@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -40,7 +40,7 @@ REASON = 80
 class Runs(Sequence[Run]):
     """A sequence of runs, newest first."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Iterable[Run]) -> None:
         self._runs = list(runs)
 
     def __len__(self) -> int:
@@ -135,10 +135,11 @@ class Runs(Sequence[Run]):
         return prune(self, keep=keep, whole=whole)
 
     def goodput(self) -> Goodput:
-        """Return where the time of the runs went, from their records alone.
+        """Return where the time of the runs went, what interrupted them, and what they cost, from their records alone.
 
         Each second of a run's wall time is waiting, starting, useful, lost, checkpointing, restarting or idle. Runs of
         stock Isaac Lab have no records of their jobs and are left out. The runs may still train.
+        ``rlnb.Runs(study.runs.values())`` takes the runs of a study.
         """
         from rlnb.accounting.goodput import goodput
 

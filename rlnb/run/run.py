@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from rlnb.training.arguments import TrainRequest, split_alerts
 from rlnb.training.create import train_array
 from rlnb.training.repeat import request_of
 from rlnb.training.start import start
+from rlnb.version import deprecated
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,8 +58,8 @@ class Run(RunFacts):
 
         Args:
             timeout_s: Seconds to wait; None waits for as long as it takes.
-            check: Whether a cancelled training is an error, for a caller that needs the whole training. If not, it has
-                ended as its user wished: its state is "cancelled", and nothing is raised.
+            check: Whether to raise if the training was cancelled. By default, a cancelled training has ended as its
+                user wished, and nothing is raised.
 
         Raises:
             RunError: The training failed, was lost, reached its walltime, or was cancelled and ``check`` is True. The
@@ -88,11 +88,7 @@ class Run(RunFacts):
 
     def wait_for_completion(self, timeout_s: float | None = None) -> Run:
         """Wait with ``wait(check=True)``, which has taken the place of this method. Version 0.3 drops it."""
-        warnings.warn(
-            "run.wait_for_completion() is now run.wait(check=True). rlnb 0.3 drops the old name.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        deprecated("run.wait_for_completion()", "run.wait(check=True)")
         return self.wait(timeout_s, check=True)
 
     def cameras(
@@ -354,7 +350,7 @@ class Run(RunFacts):
     ) -> str:
         """Return a job script, a manifest or a command that starts the run on a cluster.
 
-        The run was created with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
+        The run has to be created with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
 
         Only ``shell`` and ``sbatch`` have been tested on a live service.
 
@@ -437,7 +433,11 @@ class Run(RunFacts):
         return goodput(self)
 
     def tensorboard(self, *, reload_s: float = 5.0) -> TensorBoard:
-        """Show TensorBoard for the run; see :meth:`rlnb.Runs.tensorboard`."""
+        """Show TensorBoard for the run; see :meth:`rlnb.Runs.tensorboard`.
+
+        Raises:
+            RlnbError: TensorBoard does not start. The error contains its last lines of output.
+        """
         from rlnb.curves.tensorboard import tensorboard
 
         return tensorboard(self, reload_s=reload_s)
@@ -527,6 +527,7 @@ def start_runs(requests: Sequence[TrainRequest], *, at_once: int | None = None) 
 
 
 def _request(task: Task | str | None = None, **arguments: Any) -> TrainRequest:
+    """Return the request of a call with the arguments of :func:`rlnb.train`."""
     return request_of(task, arguments)
 
 

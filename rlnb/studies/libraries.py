@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.configs.agent import AgentArgument
 from rlnb.display.table import counted, table
-from rlnb.errors import CheckError, Problem, RlnbError, RunError, renamed, whole_number
+from rlnb.errors import CheckError, Problem, RlnbError, RunError, whole_number
 from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.records.options import mode_problems
 from rlnb.run import train
@@ -22,6 +22,7 @@ from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task, task_card
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import array_problems
+from rlnb.version import renamed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.configs.agent import AgentArgument
-from rlnb.errors import RlnbError, renamed
+from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.records.ranks import Ranks, by_role, ranks_of
 from rlnb.run import train
@@ -20,6 +20,7 @@ from rlnb.tasks.task import as_task
 from rlnb.training.arguments import TrainRequest
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
+from rlnb.version import renamed
 
 DEFAULT_ENVS = 64
 """Number of envs over all ranks, unless the user names another one."""

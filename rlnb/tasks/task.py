@@ -49,6 +49,10 @@ class Task(spec.Task):
         Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
         takes about a second, or 10 to 15 s if the simulator has to start first.
 
+        Args:
+            python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
+            asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+
         Raises:
             RlnbError: The task does not exist or does not resolve.
         """

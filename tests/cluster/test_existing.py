@@ -16,10 +16,7 @@ from runs_on_nodes import LEAVE_S, echo, processes, rank, wait_until
 import rlnb
 from rlnb.launchers import DetachedJob
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("rlnb_dask") is None, reason="rlnb-dask is not installed here"),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("rlnb_dask") is None, reason="rlnb-dask is not installed here")
 PLAIN = "tcp://192.0.2.1:8786"
 
 
@@ -34,6 +31,7 @@ def cluster() -> Iterator[Any]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_a_training_runs_on_the_workers_of_a_cluster(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2), 10)
     assert run.wait(90).state == "completed"
@@ -42,6 +40,7 @@ def test_a_training_runs_on_the_workers_of_a_cluster(cluster: Any, clean: Path) 
     wait_until(lambda: not processes(run), LEAVE_S)
 
 
+@pytest.mark.slow
 def test_keys_in_memory_are_not_recorded_and_only_their_owner_can_read_them(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster), 3)
     keys = run.jobs[-1].folder.path / ".tls"
@@ -53,6 +52,7 @@ def test_keys_in_memory_are_not_recorded_and_only_their_owner_can_read_them(clus
     assert not keys.exists(), "the keys are deleted when the job ends"
 
 
+@pytest.mark.slow
 def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2))
     wait_until(lambda: run.state == "running", 60)
@@ -63,6 +63,7 @@ def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     assert echo(rlnb.dask(cluster, nodes=2), 3).wait(90).state == "completed"
 
 
+@pytest.mark.slow
 def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, clean: Path) -> None:
     first, second = (echo(rlnb.dask(cluster)) for _ in range(2))
     wait_until(lambda: first.state == second.state == "running", 90)
@@ -77,6 +78,7 @@ def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, c
     wait_until(lambda: not processes(first), 30)
 
 
+@pytest.mark.slow
 def test_two_runs_that_start_at_the_same_time_take_different_workers(cluster: Any, clean: Path) -> None:
     from distributed import Client, Lock
 
@@ -95,6 +97,7 @@ def test_two_runs_that_start_at_the_same_time_take_different_workers(cluster: An
         wait_until(lambda run=run: not processes(run), 30)  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_worker_stays_busy_while_an_agent_whose_host_died_trains_on_it(cluster: Any, clean: Path) -> None:
     orphan = echo(rlnb.dask(cluster))
     wait_until(lambda: orphan.state == "running", 60)
@@ -107,6 +110,7 @@ def test_a_worker_stays_busy_while_an_agent_whose_host_died_trains_on_it(cluster
     wait_until(lambda: not processes(orphan), 30)
 
 
+@pytest.mark.slow
 def test_a_run_whose_keys_were_in_memory_cannot_be_resumed_without_them(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster), 3)
     run.wait(90)
@@ -175,6 +179,7 @@ def test_an_unusable_cluster_is_refused(clean: Path, address: str, expected: str
     assert not list(clean.glob("runs/*"))
 
 
+@pytest.mark.slow
 def test_too_few_workers_are_refused(cluster: Any, clean: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="nodes=3, but the cluster has 2 workers"):
         echo(rlnb.dask(cluster, nodes=3))

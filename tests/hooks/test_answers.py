@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,20 +45,16 @@ def test_a_function_gets_the_arguments_that_it_takes() -> None:
     assert answer("rlnb_check", list, seed=7).value == ()
 
 
-PUBLIC = {
-    "rlnb_libraries": "rlnb.plugin.Library",
-    "rlnb_launchers": "rlnb.launchers.LauncherType",
-    "rlnb_tasks": "rlnb.Task",
-    "rlnb_asset_packs": "rlnb.plugin.AssetPack",
-    "rlnb_check": "rlnb.plugin.Problem",
-    "rlnb_panels": "rlnb.plugin.Panel",
-}
+def test_the_public_name_of_each_type_is_that_of_the_type() -> None:
+    for kind, name in LISTS.values():
+        owner, _, attribute = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(owner), attribute), kind)
 
 
 @pytest.mark.parametrize(
     ("hook", "value", "text"),
     [
-        *((hook, 3, f"returned int, which is not a list of {PUBLIC[hook]}") for hook in LISTS),
+        *((hook, 3, f"returned int, which is not a list of {name}") for hook, (_, name) in LISTS.items()),
         ("rlnb_libraries", None, "returned None, which is not a list of rlnb.plugin.Library"),
         ("rlnb_check", None, "returned None, which is not a list of rlnb.plugin.Problem"),
         ("rlnb_check", "no", "returned str, which is not a list of rlnb.plugin.Problem"),

@@ -165,7 +165,7 @@ def test_a_name_that_two_plugins_register_belongs_to_neither(install: Install) -
     [
         *(
             ("launchers", f"launchers.LauncherType(name='{name}', factory='a:B')", f"a launcher named '{name}'")
-            for name in ("local", "train", "results", "spec", "replay")
+            for name in ("local", "train", "results", "spec", "replay", "get_sweep", "HostedJob")
         ),
         ("libraries", "plugin.Library(name='script', backend='a:B')", "a library named 'script'"),
     ],

@@ -107,7 +107,8 @@ MAY: dict[str, tuple[str, ...]] = {
         "extensions/rlnb-jupyterlab/src/rlnb_jupyterlab/watcher.py: trouble",
     ),
 }
-"""Modules that open, list, make, rename or remove by path, by what they do it to. Of large ones, the functions."""
+"""Modules that open, list, make, rename or remove by path, by what they do it to; of large modules, only these
+functions may."""
 
 _OF_PATHS = {
     "glob",

@@ -237,16 +237,23 @@ def test_the_public_names_of_a_module_are_these(module: ModuleType, names: list[
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_a_name_that_moved_answers_and_says_where_it_is(name: str) -> None:
-    with pytest.warns(FutureWarning, match=rf"rlnb\.{name} is now .*rlnb 0\.3 drops") as told:
+def test_an_old_name_answers_and_says_what_to_use(name: str) -> None:
+    text = rf"^rlnb: use (.+) in place of rlnb\.{name}, which works until version 0\.3\.$"
+    with pytest.warns(FutureWarning, match=text) as told:
         value = getattr(rlnb, name)
     assert told[0].filename == __file__
-    new = str(told[0].message).split(" is now ")[1].split(".  rlnb")[0].split(". rlnb")[0]
-    if new.startswith("rlnb.") and "(" not in new:
-        module, _, attribute = new.rpartition(".")
-        assert getattr(importlib.import_module(module), attribute) is value
-    else:
-        assert callable(value)
+    owners = {"run": rlnb.Run, "rlnb.Runs(runs)": rlnb.Runs, "rlnb.task(...)": rlnb.Task}
+    for new in re.findall(text, str(told[0].message))[0].split(" or "):
+        owner, _, attribute = re.sub(r"\(\w*\)$", "", new).rpartition(".")
+        if new.endswith(")"):
+            assert callable(getattr(owners[owner], attribute))
+        else:
+            assert getattr(importlib.import_module(owner), attribute) is value
+
+
+def test_an_unknown_name_of_a_module_is_an_error_with_the_closest_name() -> None:
+    with pytest.raises(AttributeError, match=r"^rlnb\.plugin has no 'Libary'\. Did you mean 'Library'\?$"):
+        rlnb.plugin.Libary  # noqa: B018
 
 
 def test_every_type_that_a_public_call_returns_is_public() -> None:

@@ -42,7 +42,8 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
     found: list[tuple[str, int, int]] = []
 
     class Evaluated:
-        def wait(self, check: bool = False) -> Evaluated:
+        def wait(self, *, check: bool) -> Evaluated:
+            assert check, "a cancelled run has no policy to compare"
             return self
 
         def evaluate(self, episodes: int, *, mode: str | None) -> Any:

@@ -107,10 +107,8 @@ def test_a_task_with_verbs_is_equal_to_the_one_of_a_manifest_and_written_in_the_
     assert rlnb.Task.of(plain) == plain
 
 
-def test_the_task_of_a_run_has_verbs_too(echo_root: Path) -> None:
-    run = (
-        rlnb.runs(echo_root)[0] if rlnb.runs(echo_root) else rlnb.train("Echo", library="echo", max_iterations=1).wait()
-    )
+def test_the_task_of_a_run_has_verbs_too(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait()
     assert isinstance(rlnb.task(run), rlnb.Task)
 
 

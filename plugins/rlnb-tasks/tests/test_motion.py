@@ -11,7 +11,7 @@ import pytest
 from rlnb_tasks import files
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow,  # they simulate for long, and only a change of the robots' files can break them
     pytest.mark.skipif(importlib.util.find_spec("newton") is None, reason="newton is not installed here"),
 ]
 

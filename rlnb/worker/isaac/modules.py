@@ -224,7 +224,9 @@ def _refuse_absent(gym_id: str, key: str, name: str, attribute: str, load: Calla
         raise RlnbError(f"{where}, but {name} has no {attribute!r}.{hint} Correct the registration.")
 
 
-_MADE_LATER = re.compile(rb"import +\*|__getattr__|\blazy|\bglobals *\(|\bsetattr *\(|\bexec *\(")
+_MADE_LATER = re.compile(
+    rb"import +\*|__getattr__|__dict__|\blazy|\b(globals|locals|vars|setattr|exec) *\(|\bsys\.modules\b"
+)
 """Source of a module that binds names which its source does not show."""
 
 
@@ -240,6 +242,7 @@ def _names_in(name: str) -> SimpleNamespace | None:
     if spec is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     source = Path(spec.origin or "")
+    # A stub beside it names what code makes during the import.
     if source.suffix != ".py" or not source.is_file() or source.with_suffix(".pyi").exists():
         return None
     text = source.read_bytes()

@@ -33,7 +33,7 @@ from balance.env_cfg import BalanceEnvCfg
 class BalanceEnv(CartpoleEnv):
     cfg: BalanceEnvCfg
 """
-MADE_LATER = ("lazy", "exported", "made", "stubbed")
+MADE_LATER = ("lazy", "exported", "made", "put", "stubbed")
 """Modules whose source does not show all names."""
 LAZY = "from isaaclab.utils.module import lazy_export\n\nlazy_export()\n"
 REGISTRATION = """
@@ -49,7 +49,7 @@ add("Balance-Broken", env_cfg_entry_point="balance.broken:BalanceEnvCfg")
 add("Balance-Plain")
 add("Balance-Env-Misspelt", "balance.env:BalanseEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 add("Balance-Env-Moved", "balance.envs:BalanceEnv", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
-for module in ("lazy", "exported", "made", "stubbed"):
+for module in ("lazy", "exported", "made", "put", "stubbed"):
     add(f"Balance-Env-{module}", f"balance.{module}:Env", env_cfg_entry_point="balance.env_cfg:BalanceEnvCfg")
 """
 
@@ -59,7 +59,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package with a direct task in two modules, as ``isaaclab --new`` writes it."""
     files = {"__init__.py": REGISTRATION, "env_cfg.py": CONFIG, "env.py": ENV, "broken.py": "import no_such_package\n"}
     files |= {"lazy.py": "from balance.env import *\n", "exported.py": LAZY, "made.py": "globals()['Env'] = object\n"}
-    files |= {"stubbed.py": "__import__('sys').modules[__name__].Env = object\n", "stubbed.pyi": "class Env: ...\n"}
+    files["put.py"] = "import sys\nsys.modules[__name__].Env = object\n"
+    files |= {
+        "stubbed.py": "__import__('balance.' + 'stubbed').stubbed.Env = object\n",
+        "stubbed.pyi": "class Env: ...\n",
+    }
     (tmp_path / "balance").mkdir()
     for name, text in files.items():
         (tmp_path / "balance" / name).write_text(text)
