@@ -35,7 +35,7 @@ from rlnb.storage.cache import SETTLED_S
 
 TAGS = ("Train/mean_reward", "Metrics/success_rate", *(f"Train/metric_{number}" for number in range(18)))
 POINTS, RUNS, OLDER, SHORT, LISTED, ROUNDS = 1_000_000, 200, 5, 10_000, 1_000, 10
-SUMMARY_S = 60.0
+LAST_POINTS_S = 60.0
 TABLE = """
 import json, re, sys, time
 import rlnb, pandas
@@ -122,9 +122,9 @@ def copies(root: Path, count: int, *, events: Path | None = None, summaries: boo
                 path.unlink()
             os.link(events, copy.logs / "events.out.tfevents.1000000000.host")
         (job,) = copy.jobs()
-        job.summary.unlink(missing_ok=True)
+        job.last_points.unlink(missing_ok=True)
         if summaries:
-            RunRecord(copy.path).write_summary(job, SUMMARY_S)
+            RunRecord(copy.path).write_last_points(job, LAST_POINTS_S)
     shutil.rmtree(one.path)
     return root
 

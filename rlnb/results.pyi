@@ -27,7 +27,9 @@ from .records.incidents import Shortage as Shortage
 from .records.incidents import Waits as Waits
 from .records.notes import Notes as Notes
 from .records.notes import Tags as Tags
+from .records.progress import Progress as Progress
 from .records.record import JobRecord as JobRecord
+from .records.summary import RunSummary as RunSummary
 from .records.video import Video as Video
 from .run.listing import Archiving as Archiving
 from .run.pruning import Pruning as Pruning

@@ -107,7 +107,7 @@ class _Timeline:
     @property
     def _never_trained(self) -> bool:
         """Whether the job gave its nodes back, because others did not come in time, or a node could not start it."""
-        result = None if self.state == "lost" else self.job.result
+        result = self.job.result
         return result is not None and never_trained(result)
 
 
@@ -321,7 +321,7 @@ def _parts(created_s: float, timelines: Sequence[_Timeline]) -> Parts:
 
 
 def _interruption(run: str, line: _Timeline) -> Interruption:
-    result = None if line.state == "lost" else line.job.result
+    result = line.job.result
     return Interruption(
         run=run,
         job=line.job.folder.path.name,

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,7 @@ from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, values
 from rlnb.display.table import duration, short, shortened
 from rlnb.errors import RlnbError
-from rlnb.storage import cache, files
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     from rlnb.accounting.account import Interruption
@@ -82,7 +81,6 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
-    from rlnb.storage.serial import to_json
 
     (arguments,) = values(where=where)
     listing = rlnb.runs(
@@ -90,9 +88,12 @@ def runs(
     )
     listing = listing.sorted(sort) if sort else listing
     columns = {name: listing.values(name) for name in column or ()}
-    with cache.collector_paused():
-        made = [to_json(Row.of(run)) for run in listing]
-    rows = [row | {name: column[at] for name, column in columns.items()} for at, row in enumerate(made)]
+    rows = [
+        summary.row()
+        | {"eta_s": summary.eta_s, "tags": list(summary.tags), "path": str(summary.path)}
+        | {name: column[at] for name, column in columns.items()}
+        for at, summary in enumerate(listing.summaries())
+    ]
     if as_json:
         return screen.print_json(rows)
     for row in rows:
@@ -100,49 +101,6 @@ def runs(
     reason = ["reason"] if any(row["reason"] for row in rows) else []
     names = ("id", "task", "library", "state", *reason, "iteration", "reward", "success_rate", *columns, "created")
     screen.table([name.replace("_", " ") for name in names], [[row[name] for name in names] for row in rows])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """A run as ``rlnb runs`` prints it."""
-
-    id: str
-    task: str
-    library: str
-    state: str
-    reason: str
-    """Why the run waits, goes on or has ended; empty for most."""
-    iteration: str
-    """``"iteration/total"``; empty if the total is unknown."""
-    reward: float | None
-    """Last value; None if the run has none."""
-    success_rate: float | None
-    """Last value, 0 to 1; None if the run has none."""
-    created: str
-    """Local time, to the minute."""
-    tags: Sequence[str]
-    path: str
-
-    @classmethod
-    def of(cls, run: Run) -> Row:
-        """Return the row of a run."""
-        with run.record.jobs_listed_once():
-            state = run.state
-            metrics = run.record.newest(state)
-            (iteration, total), names = run.progress_by(metrics), {*metrics.names}
-            return cls(
-                id=run.id,
-                task=run.task,
-                library=run.library,
-                state=state,
-                reason=run.record.reason_of(state),
-                iteration=f"{iteration}/{total}" if total else "",
-                reward=metrics.last("reward") if "reward" in names else None,
-                success_rate=metrics.last("success_rate") if "success_rate" in names else None,
-                created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-                tags=list(run.tags),
-                path=str(run.path),
-            )
 
 
 def selection(

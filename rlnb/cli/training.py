@@ -16,8 +16,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, texts, value, values
 from rlnb.errors import RlnbError
-from rlnb.records.repetition import rows as repetition_rows
-from rlnb.spec import ENDED, Json
+from rlnb.spec import Json
 from rlnb.training.arguments import TrainRequest
 
 if TYPE_CHECKING:
@@ -251,32 +250,21 @@ def show(run: RunId) -> None:
 
 def show_run(run: Run) -> None:
     """Print a run as a table with two columns."""
-    iteration, total = run.progress
-    manifest, metrics, result = run.manifest, run.metrics, run.result
-    rows: list[tuple[str, Any]] = [
-        ("task", run.task),
-        ("library", run.library),
-        ("state", run.state),
-        ("reason", run.reason if run.state not in ENDED else ""),
-        ("error", result.error if result else ""),
-        *[(restart.count, restart.cause) for restart in run.restarts],
-        *[(f"{part}, resumed", report) for part, report in (run.started.losses if run.started else {}).items()],
-        *repetition_rows(run.record),
-        ("iteration", f"{iteration} of {total}" if total else ""),
+    manifest, started = run.manifest, run.started
+    *rows, folder = run.overview()
+    rows += [
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),
-        ("devices", ", ".join(run.started.devices) if run.started else ""),
+        ("devices", ", ".join(started.devices) if started else ""),
         ("overrides", screen.assigned(manifest.task.overrides)),
         ("launcher_args", screen.assigned(manifest.task.launcher_args)),
         ("deterministic", "yes" if manifest.deterministic else ""),
-        ("agent config", manifest.agent_source),
         ("agent", screen.assigned(manifest.agent)),
         ("tags", ", ".join(run.tags)),
-        *[(name, metrics[name].last) for name in metrics.names],
         *[(f"evaluation {n}", "; ".join(map(" ".join, e.rows()))) for n, e in enumerate(run.evaluations)],
         ("jobs", ", ".join(f"{job.folder.path.name} {job.state()}" for job in run.jobs)),
         ("checkpoint", str(run.checkpoints[-1]) if run.checkpoints else ""),
-        ("folder", str(run.path)),
+        folder,
         ("command", run.command),
     ]
     screen.table(["", ""], [row for row in rows if row[1] != ""], title=run.id)

@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from rlnb.curves import figure, panels, progress, stream
 from rlnb.curves.stream import GOING, Ended, FromPage, PlotlyJs, Sign, Stream, Whole, packed
@@ -119,6 +119,14 @@ def _wait(runs: Sequence[RunFacts]) -> None:
         logger.warning("No longer watching %s. Active runs continue.", ", ".join(run.id for run in runs))
 
 
+@runtime_checkable
+class Cancels(Protocol):
+    """A run with the verb, as :class:`rlnb.Run` has it."""
+
+    def cancel(self) -> object:
+        """Ask every unfinished job of the run to end."""
+
+
 class Dashboard:
     """States, Cancel buttons and curves in a cell's output. A thread updates them until all runs have ended.
 
@@ -207,9 +215,9 @@ class Dashboard:
 
     def _cancel(self, run_id: str) -> None:
         for run in self._runs:
-            if run.id == run_id:
+            if run.id == run_id and isinstance(own := run.reread(), Cancels):
                 with suppress(RlnbError):  # the run has ended meanwhile
-                    RunFacts(run.path).cancel()
+                    own.cancel()
 
     def _follow(self) -> None:
         try:

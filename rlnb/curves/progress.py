@@ -1,4 +1,4 @@
-"""A run in one line, its progress bar, and the reason for its failure."""
+"""A run in one line, as a progress bar and as a table, and the reason for its failure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from rlnb.diagnosis.diagnosis import line_of
 from rlnb.display import front_end
 from rlnb.display.front_end import in_notebook
 from rlnb.display.table import duration, short
+from rlnb.records.repetition import rows as repetition_rows
+from rlnb.records.summary import WAITING
 from rlnb.spec import ENDED
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
+    from rlnb.records.summary import RunSummary
     from rlnb.spec import State
 
 LOG_LINES = 40
@@ -24,10 +27,6 @@ SAY_S = 10.0
 """Seconds between two progress lines on output that cannot show a bar, such as a log file."""
 REPEAT_S = 300.0
 """The same for a run that waits. A new reason is printed at once."""
-LONG_S = 60.0
-"""Seconds after which the length of a wait is shown."""
-WAITING: tuple[State, ...] = ("created", "queued", "starting")
-"""The states of a run that has not begun to train."""
 
 
 def failures(runs: Sequence[RunFacts]) -> str:
@@ -36,7 +35,7 @@ def failures(runs: Sequence[RunFacts]) -> str:
     for run in runs:
         if run.state in ("failed", "lost", "timeout", "cancelled"):
             training = [job.folder.number for job in run.jobs if job.kind == "train"]
-            error = run.result.error if run.state != "lost" and run.result else "its process left no result"
+            error = run.result.error if run.result else "its process left no result"
             log = run.logs(LOG_LINES, job=training[-1]) if training else ""
             sections.append(f"<h2>{html.escape(f'{run.id} {run.state}: {error}')}</h2><pre>{html.escape(log)}</pre>")
     return "".join(sections)
@@ -47,7 +46,7 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
     """Show the progress of a run. Call the yielded function to update it."""
     if in_notebook():
         output = front_end.show_place({"text/html": "", "text/plain": ""}, raw=True)
-        yield lambda: output.update({"text/html": bar(run), "text/plain": _text(run)}, raw=True)
+        yield lambda: output.update({"text/html": bar(run), "text/plain": line(run)}, raw=True)
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.markup import escape
@@ -58,9 +57,9 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
             row = bars.add_task(run.id, total=None)
 
             def update() -> None:
-                done, total = run.progress
+                summary = run.summary()
                 where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
-                text = escape(f"{run.id} {standing(run)}{where}")
+                text, (done, total) = escape(f"{run.id} {summary.status}{where}"), summary.progress
                 bars.update(row, completed=done, total=total or None, description=text)
 
             yield update
@@ -77,8 +76,8 @@ class _Lines:
 
     def say(self) -> None:
         """Print a line if it is time for one, or if a run that waits does so for another reason."""
-        run, state = self._run, self._run.state
-        reason = "" if state in ENDED else run.record.reason_of(state)
+        run, summary = self._run, self._run.summary(metrics=False)
+        state, reason = summary.state, summary.reason
         silence_s = time.monotonic() - self._said_s
         if reason:
             due = (state, reason) != self._news or silence_s >= REPEAT_S
@@ -86,32 +85,13 @@ class _Lines:
             due = silence_s >= (REPEAT_S if state == "queued" else SAY_S)
         if due:
             self._said_s, self._news = time.monotonic(), (state, reason)
-            sys.stderr.write(f"{_text(run)}\n")
+            sys.stderr.write(f"{line(run)}\n")
             sys.stderr.flush()
 
 
-def standing(run: RunFacts) -> str:
-    """Return a run's state and, until it has ended, why and how long it waits: ``"queued 12 min: PENDING (Priority)"``.
-
-    The state of a training that stands still, such as ``"running"``, has not lasted as long as that:
-    ``"running: suspended for 5 min"``.
-    """
-    state = run.state
-    reason = "" if state in ENDED else run.record.reason_of(state)
-    if not reason:
-        return state
-    job = run.record.training
-    record = job.waits if job else None
-    minutes_s = record.seconds // LONG_S * LONG_S if record else 0.0
-    if not minutes_s:
-        return f"{state}: {reason}"
-    length = duration(minutes_s)
-    return f"{state} {length}: {reason}" if state in WAITING else f"{state}: {reason} for {length}"
-
-
-def _text(run: RunFacts) -> str:
+def line(run: RunFacts) -> str:
     """Return one line of text with a run's state, progress, time left and newest values."""
-    return ", ".join(filter(None, [f"{run.id} {standing(run)}", facts(run)]))
+    return ", ".join(filter(None, [f"{run.id} {run.summary().status}", facts(run)]))
 
 
 def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
@@ -122,30 +102,61 @@ def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
         name: Displayed name; empty for the run's id.
         colour: Colour of the bar, the same as that of the run's curves.
     """
-    done, total = run.progress
-    filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
+    summary = run.summary()
+    filled = f"height:.6em;width:{100 * summary.progress.share:.0f}%;background:{html.escape(colour)}"
     return (
-        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(standing(run))} "
+        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(summary.status)} "
         "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
         f"<span style='display:block;{filled}'></span></span> "
-        f"<small>{html.escape(facts(run))}</small></div>"
+        f"<small>{html.escape(facts(run, summary))}</small></div>"
     )
 
 
-def facts(run: RunFacts) -> str:
-    """Return a run's progress, time left and newest values as one line of text."""
-    done, total = run.progress
-    metrics = run.metrics
-    logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
-    # A training that is to go on repeats no values of the time before.
-    latest = [] if run.state in WAITING else [f"{name} {short(metrics.last(name))}" for name in logged]
+def facts(run: RunFacts, summary: RunSummary | None = None) -> str:
+    """Return a run's progress, time left and newest values as one line of text.
+
+    Args:
+        run: The run.
+        summary: Its summary, if it has just been read.
+    """
+    summary = summary or run.summary()
+    iteration = f"iteration {summary.progress}" if summary.progress.total else ""
+    rest = f"{duration(summary.eta_s)} left" if summary.eta_s else ""
+    latest = [("reward", summary.reward), ("success_rate", summary.success_rate)]
+    if summary.state not in WAITING and "fps" in run.metrics.names:  # a training that waits has no speed
+        latest.append(("fps", run.metrics.last("fps")))
+    values = [f"{name} {short(value)}" for name, value in latest if value is not None]
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
-    rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
-    symptoms = f"diagnosis: {line}" if (line := line_of(run)) else ""
+    symptoms = f"diagnosis: {text}" if (text := line_of(run)) else ""
     alerts = f"alerts: {', '.join(alert.rule for alert in run.alerts)}" if run.manifest.alerts and run.alerts else ""
-    news = [silent, f"iteration {done} of {total}" if total else "", rest, *latest, metrics.unread, symptoms, alerts]
-    return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
+    uses = run.system.tags and summary.state not in ENDED
+    news = [silent, iteration, rest, *values, run.metrics.unread, symptoms, alerts, *(used if uses else ())]
+    return ", ".join(filter(None, news))
+
+
+def rows(run: RunFacts) -> list[tuple[str, str]]:
+    """Return a run's state, progress and newest values as the rows of a table: a name and a text each."""
+    summary, started = run.summary(), run.started
+    return [
+        ("task", summary.task),
+        ("library", summary.library),
+        *([("agent config", run.manifest.agent_source)] if run.manifest.agent_source else []),
+        ("state", summary.state),
+        *([("reason", summary.reason)] if summary.reason else []),
+        *[(restart.count, restart.cause or "-") for restart in run.restarts],
+        ("iteration", str(summary.progress) or "-"),
+        *([("time left", duration(summary.eta_s))] if summary.eta_s else []),
+        *[(name, f"{run.metrics.last(name):.4g}") for name in run.metrics.names],
+        *([("diagnosis", text)] if (text := line_of(run)) else []),
+        *[("alert", f"{alert.what}{_at(alert.iteration)}") for alert in run.alerts],
+        *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],
+        *repetition_rows(run.record),
+    ]
+
+
+def _at(iteration: int | None) -> str:
+    return "" if iteration is None else f" (iteration {iteration})"
 
 
 def _used(run: RunFacts, name: str) -> float:

@@ -322,16 +322,16 @@ class PlotlyJs:
 
 def row_of(run: RunFacts, name: str, number: int) -> Row:
     """Return the row of the n-th run."""
-    iterations, total = run.progress
+    summary = run.summary()
     return Row(
         id=run.id,
         name=name or run.id,
-        state=progress.standing(run),
-        share=round(iterations / total, 3) if total else 0.0,
-        facts=progress.facts(run),
+        state=summary.status,
+        share=round(summary.progress.share, 3),
+        facts=progress.facts(run, summary),
         colour=figure.colour(number),
-        going=run.state in GOING,
-        log=run.logs(LOG_LINES) if run.state in ("failed", "lost", "timeout") else "",
+        going=summary.state in GOING,
+        log=run.logs(LOG_LINES) if summary.state in ("failed", "lost", "timeout") else "",
     )
 
 

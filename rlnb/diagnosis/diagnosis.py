@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Curve, Symptom, find
 from rlnb.display.table import table
 from rlnb.hooks import plugins
+from rlnb.spec import ENDED
 
 if TYPE_CHECKING:
     from rlnb.contracts.libraries import Library
@@ -70,7 +71,7 @@ def line_of(run: RunFacts) -> str:
     if iteration < 0:
         return ""
     at, line = _lines.get(run.path, (None, ""))
-    if _is_due(at, iteration, ended=run.result is not None):
+    if _is_due(at, iteration, ended=run.state in ENDED):
         line = diagnose(run).line
         _lines[run.path] = iteration, line
     return line

@@ -80,7 +80,7 @@ class DetachedJob:
     @property
     def result(self) -> Result | None:
         """The result of the job; None before it ends."""
-        return JobRecord(self._folder, "").result
+        return JobRecord(self._folder, "").read_result()
 
     @property
     def hosts(self) -> Sequence[str]:

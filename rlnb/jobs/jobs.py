@@ -114,7 +114,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     state = job.state()
     if state == "completed":
         return
-    result = job.result if state != "lost" else None
+    result = job.result
     node_log = job.folder.log(result.node if result else 0)
     log = node_log if node_log.exists() else next(iter(job.folder.logs()), job.folder.path)
     last_line = "" if result else files.tail(node_log, 1).strip()

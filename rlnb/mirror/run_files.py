@@ -16,7 +16,7 @@ from rlnb.errors import RlnbError
 from rlnb.mirror.frames import Channel, Closed, Frame
 from rlnb.records import remote
 from rlnb.records.checkpoints import belongs, folder_of
-from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, SUMMARY, RunDir
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, LAST_POINTS, RunDir
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
 
@@ -34,7 +34,9 @@ RECORDS = re.compile(rf"{JOBS}/\d+-[a-z]+/[\w-]+\.json")
 RESULT = "result.json"
 ONCE = frozenset({JOB, COMMAND, RESULT, "started.json", "cancel.json", "successor.json", "closed.json"})
 """Records of a job that are written once, here or there."""
-OWN = frozenset({HANDLE, SUMMARY, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG})
+OWN = frozenset(
+    {HANDLE, LAST_POINTS, "waits.json", remote.ORDER, remote.SENT, remote.BEGUN, remote.SETTLED, remote.LOG}
+)
 """Files of a job that each machine writes for itself."""
 PASSING = re.compile(rf"{JOBS}/\d+-[a-z]+/node\d+\.silent")
 """Marks that exist only as long as something lasts."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import package_versions
+from rlnb.jobs.cancellation import withdraw
 from rlnb.jobs.jobs import NewJob
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Frame
@@ -21,7 +22,6 @@ from rlnb.mirror.run_files import Entry, Part
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.withdrawal import withdraw
 from rlnb.settings import Root, options
 from rlnb.simulation.remote_job import SharedJob
 from rlnb.spec import ENDED, Job, Json, Manifest

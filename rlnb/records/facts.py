@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
-from rlnb.hooks import plugins
-from rlnb.records import remote
 from rlnb.records.arguments import asked, modules, resolved_configs
 from rlnb.records.find import find, find_one, open_record
 from rlnb.records.incidents import alerts_of, read_shortages, refusals_of
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
+from rlnb.records.progress import Progress, progress_of, remaining_s
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
+from rlnb.records.summary import RunSummary, summary_of
 from rlnb.records.trust import trained_task
-from rlnb.records.withdrawal import end
 from rlnb.settings import options
 from rlnb.spec import ENDED, Command, State
 from rlnb.storage import entries, files
-from rlnb.storage.clock import age_s
 from rlnb.storage.files import whole
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rlnb.metrics.metrics import Metrics, NewestValues
+    from rlnb.metrics.metrics import Metrics
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
@@ -88,7 +84,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool
 class RunFacts:
     """Everything that can be read from the folder of a run.
 
-    Only notes, tags and a request to cancel are ever written, so any number of processes can hold the same run.
+    Safe to open in any number of processes: it writes nothing but notes and tags.
     """
 
     def __init__(self, path: Path) -> None:
@@ -222,26 +218,6 @@ class RunFacts:
         """Checkpoints, oldest iteration first, with ``.last`` and, for any metric, ``.best("reward")``."""
         return self._record.checkpoints
 
-    def fetch(self, checkpoint: str | Path | None = None) -> Path:
-        """Return the path of a checkpoint on this machine, after copying it from the machine of the run if necessary.
-
-        Its companions, such as a replay buffer, are copied with it.
-
-        Args:
-            checkpoint: Name or path of the checkpoint; None is the last.
-
-        Raises:
-            RlnbError: The other machine cannot be reached, or no longer has the checkpoint.
-        """
-        name = checkpoint_of(self._record, checkpoint)
-        if self.path / name in self.checkpoints.far:
-            launcher = plugins.launcher_of(self.manifest)
-            if not isinstance(launcher, FarLauncher):
-                raise RunError(f"{self.id} was not made by a launcher of another machine. Move {remote.REMOTE} away.")
-            paths = self.checkpoints.far_files(self.path / name)
-            launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])
-        return self.path / name
-
     @property
     def evaluations(self) -> list[Evaluation]:
         """Every evaluation of this run, oldest first. One with a damaged record says so (``problem``)."""
@@ -284,20 +260,20 @@ class RunFacts:
         return {int(number): Video(path) for number, path in numbers if number.isdigit()}
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """Number of finished iterations and of all iterations; zeros before the first iteration.
+    def progress(self) -> Progress:
+        """Number of finished iterations and of all iterations, which is 0 as long as it is unknown.
 
         While a resumed training starts, these are the numbers that its run had before.
         """
-        return self.progress_by(self.metrics)
+        return progress_of(self._record, self.metrics)
 
-    def progress_by(self, metrics: NewestValues) -> tuple[int, int]:
-        """Return :attr:`progress`, with the newest values from another source than the run's curves."""
-        records = (job.started for job in reversed(self.jobs) if job.kind == "train")
-        started = next(filter(None, records), None)
-        if started is None:
-            return 0, 0
-        return max(metrics.iteration + 1, started.first_iteration), started.max_iterations
+    def summary(self, *, metrics: bool = True) -> RunSummary:
+        """Return what every list of runs shows: state, reason, progress, time left, last values.
+
+        Args:
+            metrics: Whether to read the event files, which takes a while if they are long.
+        """
+        return summary_of(self._record, metrics=metrics)
 
     @property
     def config(self) -> Mapping[str, Json]:
@@ -307,11 +283,7 @@ class RunFacts:
     @property
     def eta_s(self) -> float | None:
         """Remaining seconds of the training at its average pace so far; None if that is unknown."""
-        started, (done, total) = self.started, self.progress
-        if started is None or self.state != "running" or done <= started.first_iteration:
-            return None
-        running_s = age_s(job.folder.started) if (job := self._record.training) else 0.0
-        return running_s / (done - started.first_iteration) * (total - done)
+        return remaining_s(self._record, self.state, self.progress)
 
     @property
     def command(self) -> str:
@@ -352,31 +324,6 @@ class RunFacts:
         if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
         return "\n".join(files.tail(path, lines, MOST_LOG_BYTES, told=True) for path in record.folder.logs())
-
-    def cancel(self, *, save_s: float = 25.0) -> Self:
-        """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
-
-        The jobs of a lost run leave the cluster's queue. A training finishes its iteration and saves a checkpoint
-        first, if its library can. Does not stop a job in the living simulator: interrupt the cell that waits for that
-        job instead.
-
-        Of a run of another user, only the request is written, where that is possible: its records name the entries of
-        the queue, and could name any job of this user.
-
-        Args:
-            save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
-
-        Raises:
-            RlnbError: ``save_s`` is not a number of seconds, the records of the job are malformed, or its queue does
-                not answer.
-            RunError: The run belongs to another user, and no request can be written.
-        """
-        if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
-            raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
-        jobs = [job for job in self.jobs if job.folder.command.exists()]
-        jobs = [job for job in jobs if job.state() not in ENDED or job.goes_on() or job.may_wait()]
-        end(self._record, jobs, save_s)
-        return self
 
 
 def find_run(id: str) -> RunFacts:

@@ -28,7 +28,7 @@ JOBS = "jobs"
 """Folder of a run's jobs."""
 JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
 """First records of a job: its kind and options, its command, and the handle by which its launcher finds it."""
-SUMMARY = "summary.json"
+LAST_POINTS = "summary.json"
 """Record of a training that is of use on one machine only, since it has the stamps of the event files there."""
 FILM = "training-"
 """Begin of the name of a film that was made during a training, before the learning iteration."""
@@ -225,9 +225,9 @@ class JobDir:
         return self.path / "result.json"
 
     @property
-    def summary(self) -> Path:
-        """The last values of the training's metrics; see :mod:`rlnb.records.summary`."""
-        return self.path / SUMMARY
+    def last_points(self) -> Path:
+        """The last values of the training's metrics; see :mod:`rlnb.records.last_points`."""
+        return self.path / LAST_POINTS
 
     @property
     def saves(self) -> Path:

@@ -17,7 +17,7 @@ from rlnb.hooks import plugins
 from rlnb.hooks.plugin import INTERRUPTS
 from rlnb.metrics.metrics import LastPoint, LastValues, Metrics, NewestValues, SystemMetrics
 from rlnb.metrics.series import Span, ends_of
-from rlnb.records import incidents, summary
+from rlnb.records import incidents, last_points
 from rlnb.records.checkpoints import Checkpoints, checkpoints_of
 from rlnb.records.incidents import Restart, Waits, refusals_of
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
@@ -84,6 +84,19 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
+        """The job's ``result.json``; None before it is written, or if it is unreadable, which is logged once."""
+        try:
+            return self.read_result()
+        except RlnbError as exc:
+            files.warn_once(str(exc))
+            return None
+
+    def read_result(self) -> Result | None:
+        """Return the job's ``result.json``; None before it is written.
+
+        Raises:
+            RlnbError: The record cannot be read.
+        """
         if self._result is None:
             self._result = _read(Result, self.folder.result)  # written once, so read once
         if self._result is None or not self._result.interrupted:
@@ -171,10 +184,7 @@ class JobRecord:
         except RlnbError:  # a damaged record
             return None
         earlier = self.folder.sibling(job.after)
-        try:
-            result = JobRecord(earlier, self._launcher).result if earlier else None
-        except RlnbError:
-            result = None
+        result = JobRecord(earlier, self._launcher).result if earlier else None
         return Restart(number=job.restart, most=job.max_restarts, cause=result.error if result else "")
 
     @property
@@ -196,7 +206,7 @@ class JobRecord:
     def state(self) -> State:
         """Return the state of the job, from its files and from whether its process lives."""
         try:
-            result = self.result
+            result = self.read_result()
         except RlnbError:
             return "lost"  # result.json, the only record of the outcome, is unreadable
         if result is not None:
@@ -407,16 +417,16 @@ class RunRecord:
 
     def _last_points(self, spans: Sequence[Span]) -> Sequence[LastPoint]:
         job = self.training
-        return summary.points_of(self._logs, ends_of(spans), job.folder.summary if job else None)
+        return last_points.points_of(self._logs, ends_of(spans), job.folder.last_points if job else None)
 
-    def write_summary(self, job: JobDir, limit_s: float) -> None:
-        """Write down the newest values of a training that is about to end; see :mod:`rlnb.records.summary`.
+    def write_last_points(self, job: JobDir, limit_s: float) -> None:
+        """Write down the newest values of a training that is about to end; see :mod:`rlnb.records.last_points`.
 
         Args:
             job: Folder of the training.
             limit_s: Seconds that it may take. If they do not suffice, nothing is written.
         """
-        summary.write(job.summary, self._logs, ends_of(self._spans()), limit_s)
+        last_points.write(job.last_points, self._logs, ends_of(self._spans()), limit_s)
 
     @property
     def _logs(self) -> Path:

@@ -1,114 +1,195 @@
-"""The last point of each curve of a run, which lists of runs show without reading its event files.
-
-The worker of a training leaves them beside its result. They count as long as the event files are those that it has
-read, which the stamps of the files say. What was read in this process counts as long.
-"""
+"""What every view of a run shows about it: tables, dashboards, the command line, the panel and reports."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
+import dataclasses
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from rlnb.errors import RlnbError
-from rlnb.metrics.metrics import LastPoint, last_points
-from rlnb.spec import SYSTEM
-from rlnb.storage import files
-from rlnb.storage.cache import Kept, stamp_of
-from rlnb.storage.entries import files_below
+from rlnb.contracts.libraries import Library
+from rlnb.display.table import duration
+from rlnb.hooks import plugins
+from rlnb.records.incidents import Waits
+from rlnb.records.notes import Tags
+from rlnb.records.progress import UNKNOWN, Progress, progress_of, remaining_s
+from rlnb.records.record import RunRecord
+from rlnb.spec import ENDED, Json, State
+from rlnb.storage import cache, entries, files
+from rlnb.storage.cache import Kept, Stamp, is_settled, stamps_of
 
-VERSION = 1
-"""Changes with the format, and with the rules of :mod:`rlnb.metrics.folders`."""
-MOST_BYTES = 1 << 24
-"""Largest summary, in bytes, which is that of about 100,000 curves."""
-_MOST_STEP = 1 << 63
-_kept: Kept[Sequence[LastPoint]] = Kept()
-"""Last points by the folder of the event files."""
+WAITING: tuple[State, ...] = ("created", "queued", "starting")
+"""The states of a run that has not begun to train."""
+LONG_S = 60.0
+"""Seconds after which the length of a wait is shown."""
+MOST_PLACES = 100
+"""Most files and folders of a run that are looked at before its summary counts as unchanged."""
 
 
-def points_of(logs: Path, ends: Mapping[str, int], summary: Path | None) -> Sequence[LastPoint]:
-    """Return the last point of each curve, the oldest folder of each tag first.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSummary:
+    """A run in one row."""
+
+    id: str
+    path: Path
+    """The run's folder."""
+    task: str
+    library: str
+    state: State
+    created: datetime
+    """With a time zone."""
+    reason: str = ""
+    """Why the run waits, stands still, goes on or has ended, in one line; empty for most runs."""
+    waits: Waits | None = None
+    """Since when it waits or stands still; None if it does not, or if that is unknown."""
+    progress: Progress = UNKNOWN
+    """Finished iterations and all iterations."""
+    eta_s: float | None = None
+    """Remaining seconds at the average pace so far; None if that is unknown."""
+    reward: float | None = None
+    """Last value; None if the run has none."""
+    success_rate: float | None = None
+    """Last value, 0 to 1; None if the run has none."""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """State, reason, and how long the run waits already: ``"queued 12 min: PENDING (Priority)"``.
+
+        The state of a training that stands still, such as ``"running"``, has not lasted as long as that:
+        ``"running: suspended for 5 min"``.
+        """
+        if not self.reason:
+            return self.state
+        minutes_s = self.waits.seconds // LONG_S * LONG_S if self.waits else 0.0
+        if not minutes_s:
+            return f"{self.state}: {self.reason}"
+        length = duration(minutes_s)
+        if self.state in WAITING:
+            return f"{self.state} {length}: {self.reason}"
+        return f"{self.state}: {self.reason} for {length}"
+
+    def row(self) -> dict[str, Json]:
+        """Return the columns of a list of runs by name."""
+        return {
+            "id": self.id,
+            "task": self.task,
+            "library": self.library,
+            "state": self.state,
+            "reason": self.reason,
+            "iteration": f"{self.progress.finished}/{self.progress.total}" if self.progress.total else "",
+            "reward": self.reward,
+            "success_rate": self.success_rate,
+            "created": self.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+            "tags": ", ".join(self.tags),
+        }
+
+
+def summary_of(record: RunRecord, *, metrics: bool = True) -> RunSummary:
+    """Return the summary of a run. Values that a damaged record makes unreadable are missing, which is logged.
 
     Args:
-        logs: Folder of the event files.
-        ends: Number of bytes of a file to read, by path below the folder; other files are read to their end.
-        summary: The summary that a worker may have left; None if no worker does.
+        record: The run.
+        metrics: Whether to read its event files, which takes a while if they are long.
     """
-    stamp = _stamp(logs, ends)
-    points = _kept.get(logs, stamp)
-    if points is not None:
-        return points
-    points, is_sound = _written(summary, stamp) if summary else None, True
-    if points is None:
-        points, is_sound = last_points(logs, ends)
-    if is_sound:
-        _kept.put(logs, stamp, points)
-    return points
+    with record.jobs_listed_once():
+        return _read(record, metrics)[0]
 
 
-def write(summary: Path, logs: Path, ends: Mapping[str, int], limit_s: float) -> None:
-    """Write the summary of a training that is about to end, unless its event files are damaged or too long.
+class _Ended(NamedTuple):
+    """The summary of a run that has ended, and what it depends on."""
 
-    Args:
-        summary: The file.
-        logs: Folder of the event files.
-        ends: See :func:`points_of`.
-        limit_s: Seconds that reading may take.
-    """
-    stamp = _stamp(logs, ends)
-    points, is_sound = last_points(logs, ends, limit_s)
-    if not is_sound:
-        return
-    of_points = [(point.tag, point.folder, point.step, point.value) for point in points]
-    text = json.dumps({"version": VERSION, "files": stamp, "points": of_points}, ensure_ascii=False)
-    with contextlib.suppress(UnicodeEncodeError):  # the name of a folder may be no text
-        if len(content := text.encode()) <= MOST_BYTES:
-            files.write_bytes(summary, content)
+    summary: RunSummary
+    places: Sequence[str]
+    """Files and folders that change if the summary does."""
+    stamps: tuple[Stamp, ...]
 
 
-def _stamp(logs: Path, ends: Mapping[str, int]) -> list[list[Any]]:
-    """Return what the last points depend on: path, time of writing, size and inode of each file, and its end.
-
-    It is taken before the files are read. Whatever is written later changes the stamp.
-    """
-    begin = len(os.fspath(logs)) + 1
-    paths = (os.fspath(path) for path in files_below(logs, lambda name: "tfevents" in name))
-    named = ((path[begin:], path) for path in paths)
-    return sorted([name, *stamp_of(path), ends.get(name)] for name, path in named if not name.startswith(f"{SYSTEM}/"))
+_kept: Kept[_Ended] = Kept()
 
 
-def _written(summary: Path, stamp: object) -> list[LastPoint] | None:
-    """Return the points in a summary; None if there is none, if it is not of these files, or if it is malformed.
-
-    The owner of the run may have written anything.
-    """
-    try:
-        data = files.read_json(summary, MOST_BYTES)
-        if data is None or data.get("version") != VERSION or data.get("files") != stamp:
-            return None
-        points: Any = data["points"]
-        return [_point(*values) for values in points]
-    except (RlnbError, KeyError, TypeError, ValueError, OverflowError):
-        return None
+@cache.collector_paused()
+def summaries(records: Iterable[RunRecord]) -> list[RunSummary]:
+    """Return the summaries of runs. Those of ended runs, which no file has changed since, are not read again."""
+    libraries = tuple(plugins.libraries().values())
+    return [_summary(record, libraries) for record in records]
 
 
-def _point(tag: Any, folder: Any, step: Any, value: Any) -> LastPoint:
-    """Return a point of a summary.
+def _summary(record: RunRecord, libraries: tuple[Library, ...]) -> RunSummary:
+    key = os.fspath(record.path)
+    kept = _kept.get(key, libraries)
+    if kept is not None and stamps_of(kept.places) == kept.stamps:
+        return kept.summary
+    with record.jobs_listed_once():
+        places = _places(record)
+        stamps = stamps_of(places)
+        summary, is_whole = _read(record)
+        job = record.training if is_whole and summary.state in ENDED else None
+        result = job.result if job else None
+    is_over = result is not None and not result.interrupted
+    if is_over and len(places) <= MOST_PLACES and is_settled(stamps):  # a change since then has other stamps
+        _kept.put(key, libraries, _Ended(summary, places, stamps))
+    return summary
 
-    Raises:
-        ValueError: A value is none that an event file can have.
-        OverflowError: The value is too large.
-    """
-    is_step = step is None or (type(step) is int and -_MOST_STEP <= step < _MOST_STEP)
-    if type(tag) is not str or type(folder) is not str or not is_step or type(value) not in (int, float):
-        raise ValueError("a point has a value of the wrong type")
-    tag.encode()  # a text of JSON may have characters that no text has
-    folder.encode()
-    return LastPoint(
-        tag=sys.intern(tag), folder=sys.intern(folder), step=step, value=math.nan if step is None else float(value)
+
+def _read(record: RunRecord, metrics: bool = True) -> tuple[RunSummary, bool]:
+    """Return the summary of a run, and whether it is whole."""
+    state = record.state
+    bare = RunSummary(
+        id=record.id,
+        path=record.path,
+        task=record.task,
+        library=record.library,
+        state=state,
+        created=record.created,
     )
+    try:
+        newest = record.newest(state) if metrics else None
+        names = {*newest.names} if newest is not None else set[str]()
+        progress, job = progress_of(record, newest), record.training
+        whole = dataclasses.replace(
+            bare,
+            reason=record.reason_of(state),
+            waits=job.waits if job and state not in ENDED else None,
+            progress=progress,
+            eta_s=remaining_s(record, state, progress) if metrics else None,
+            reward=newest.last("reward") if newest is not None and "reward" in names else None,
+            success_rate=newest.last("success_rate") if newest is not None and "success_rate" in names else None,
+            tags=tuple(Tags(record.folder.notes, record.manifest.tags)),
+        )
+        return whole, True
+    except Exception as exc:
+        files.warn_once(f"{record.path}: {exc}")
+        return bare, False
+
+
+def _places(record: RunRecord) -> list[str]:
+    """Return the files and folders on which the summary of an ended run depends."""
+    folder = record.folder
+    places = [folder.manifest, folder.notes, folder.jobs_folder]
+    for job in record.jobs:
+        places += [job.folder.path, job.folder.job, job.folder.started, job.folder.result]
+    return [*map(os.fspath, places), *_event_places(os.fspath(folder.logs), os.fspath(folder.system))]
+
+
+def _event_places(logs: str, system: str) -> list[str]:
+    """Return the event files below the logs, and the folders that may get further ones; not many more than are kept."""
+    places: list[str] = []
+    waiting = [logs]
+    while waiting and len(places) <= MOST_PLACES:
+        place = waiting.pop()
+        places.append(place)
+        try:
+            with entries.scanned(Path(place)) as found:
+                for entry in found:
+                    path = os.path.join(place, entry.name)
+                    if "tfevents" in entry.name:
+                        places.append(path)
+                    elif entry.is_dir(follow_symlinks=False) and path != system:
+                        waiting.append(path)
+        except OSError:
+            continue
+    return places

@@ -7,20 +7,18 @@ import difflib
 import html
 import io
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.curves import figure
-from rlnb.diagnosis.diagnosis import diagnose
+from rlnb.curves import figure, progress
 from rlnb.display.figures import mimebundle
 from rlnb.display.table import counted, duration, table
 from rlnb.errors import RlnbError
 from rlnb.records.arguments import resolved_configs
 from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
-from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.repetition import versions_of
 from rlnb.records.stock_record import StockRecord
 from rlnb.records.video import read
@@ -55,28 +53,26 @@ def heading(runs: Sequence[RunFacts]) -> str:
 
 def summary(runs: Sequence[RunFacts]) -> str:
     """Return a table of the training of each run (task, devices, speed, last values) with one column per run."""
-    columns = [dict(_summary(run)) for run in runs]
+    columns = [_joined(_summary(run)) for run in runs]
     header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
     names = dict.fromkeys(name for column in columns for name in column)
     return table(header, [[name, *(column.get(name, "-") for column in columns)] for name in names])
 
 
+def _joined(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return rows by name, those of the same name as one."""
+    texts: dict[str, list[str]] = {}
+    for name, text in rows:
+        texts.setdefault(name, []).append(text)
+    return {name: "; ".join(of_name) for name, of_name in texts.items()}
+
+
 def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     manifest, started = run.manifest, run.started
-    done, total = run.progress
     series = run.metrics["reward"] if "reward" in run.metrics.names else None
     frames = int(series.frames[-1]) if series is not None and len(series) else 0
     seconds = _seconds(run)
-    yield "task", manifest.task.id
-    yield "library", manifest.library
-    if manifest.agent_source:
-        yield "agent config", manifest.agent_source
-    yield "state", run.state
-    for restart in run.restarts:
-        yield restart.count, restart.cause or "-"
-    for part, report in (started.losses if started else {}).items():
-        yield f"{part}, resumed", report
-    yield "iterations", f"{done} of {total}" if total else "-"
+    yield from progress.rows(run)
     yield "seed", str(manifest.seed)
     yield "num_envs", str(started.num_envs if started else manifest.task.num_envs or "-")
     yield "devices", ", ".join(started.devices) if started else manifest.resources.device
@@ -85,17 +81,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "duration", duration(seconds) if seconds else "-"
     yield "frames", f"{frames:,}" if frames else "-"
     yield "steps/s (frames / duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
-    for name in ("reward", "episode_length", "success_rate"):
-        yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
-    for name in figure.own_names():
-        if name in run.metrics.names:
-            yield f"last {name}", f"{run.metrics[name].last:.4g}"
     if flight := run.flight:
         yield "recorded" if flight.kind == "alert" else "not finite", flight.what
-    for alert in run.alerts:
-        yield "alert", f"{alert.what} (iteration {alert.iteration})" if alert.iteration is not None else alert.what
-    yield from repetition_rows(run.record)
-    yield "diagnosis", diagnose(run).line or "-"
     yield "tags", ", ".join(run.tags) or "-"
     yield "notes", "; ".join(note.text for note in run.notes) or "-"
 

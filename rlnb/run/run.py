@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from rlnb.contracts.launchers import FarLauncher
 from rlnb.errors import RunError
 from rlnb.hooks import plugins
 from rlnb.jobs.alerts import follow
+from rlnb.jobs.cancellation import cancel
 from rlnb.jobs.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import ExportOptions, env_mode, export_files_of, formats_of
 from rlnb.records.record import JobRecord
-from rlnb.records.repetition import rows as repetition_rows
+from rlnb.records.remote import REMOTE
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
 from rlnb.storage.files import whole
@@ -142,6 +144,47 @@ class Run(RunFacts):
         from rlnb.cameras.live import CameraFeed
 
         return CameraFeed(self, cameras or (), data_types or (), num_envs, size, share, eye, target)
+
+    def fetch(self, checkpoint: str | Path | None = None) -> Path:
+        """Return the path of a checkpoint on this machine, after copying it from the machine of the run if necessary.
+
+        Its companions, such as a replay buffer, are copied with it.
+
+        Args:
+            checkpoint: Name or path of the checkpoint; None is the last.
+
+        Raises:
+            RlnbError: The other machine cannot be reached, or no longer has the checkpoint.
+        """
+        path = self.path / checkpoint_of(self._record, checkpoint)
+        if path in self.checkpoints.far:
+            launcher = plugins.launcher_of(self.manifest)
+            if not isinstance(launcher, FarLauncher):
+                raise RunError(f"{self.id} was not made by a launcher of another machine. Move {REMOTE} away.")
+            paths = self.checkpoints.far_files(path)
+            launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])
+        return path
+
+    def cancel(self, *, save_s: float = 25.0) -> Self:
+        """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
+
+        The jobs of a lost run leave the cluster's queue. A training finishes its iteration and saves a checkpoint
+        first, if its library can. Does not stop a job in the living simulator: interrupt the cell that waits for that
+        job instead.
+
+        Of a run of another user, only the request is written, where that is possible: its records name the entries of
+        the queue, and could name any job of this user.
+
+        Args:
+            save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
+
+        Raises:
+            RlnbError: ``save_s`` is not a number of seconds, the records of the job are malformed, or its queue does
+                not answer.
+            RunError: The run belongs to another user, and no request can be written.
+        """
+        cancel(self._record, save_s)
+        return self
 
     def resume(
         self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
@@ -478,28 +521,16 @@ class Run(RunFacts):
     def __repr__(self) -> str:
         return repr(self._record)
 
+    def overview(self) -> list[tuple[str, str]]:
+        """Return what the run's table shows, in a notebook and elsewhere: a name and a text for each row."""
+        from rlnb.curves.progress import rows
+
+        return [*rows(self), ("folder", str(self.path))]
+
     def _repr_html_(self) -> str:
-        from rlnb.diagnosis.diagnosis import line_of
         from rlnb.display.table import table
 
-        done, total = self.progress
-        started, state = self.started, self.state
-        rows = [
-            ("task", self.task),
-            ("library", self.library),
-            *([("agent config", self.manifest.agent_source)] if self.manifest.agent_source else []),
-            ("state", state),
-            *([("reason", text)] if (text := self._record.reason_of(state)) else []),
-            *[(restart.count, restart.cause) for restart in self.restarts],
-            ("iteration", f"{done} of {total}" if total else "-"),
-            *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
-            *([("diagnosis", line)] if (line := line_of(self)) else []),
-            *[("alert", alert.what) for alert in self.alerts],
-            *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],
-            *repetition_rows(self._record),
-            ("folder", str(self.path)),
-        ]
-        return table(["", ""], rows, caption=self.id)
+        return table(["", ""], self.overview(), caption=self.id)
 
 
 def start_run(request: TrainRequest) -> Run:

@@ -19,6 +19,7 @@ from rlnb.contracts.libraries import Library
 from rlnb.display.status import status
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
+from rlnb.jobs.cancellation import cancel
 from rlnb.jobs.jobs import raise_unless_completed
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.cores import available
@@ -187,7 +188,7 @@ def _rate(manifest: Manifest, root: Root, inputs: Mapping[str, InputFile] | None
         per_iteration = statistics.median(later - earlier for earlier, later in itertools.pairwise(times))
         return started.horizon * started.num_envs / per_iteration
     finally:
-        run.cancel(save_s=0)
+        cancel(run.record, save_s=0)
         while run.state not in ENDED:
             time.sleep(_POLL_S)
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import pytest
 
 import rlnb
-from rlnb.curves import progress
 from rlnb.hooks import plugins
 from rlnb.launchers import LocalLauncher
 from rlnb.records import remote
@@ -73,11 +72,11 @@ def test_a_queued_run_names_the_runs_it_waits_for(root: Path) -> None:
     until(lambda: second.waits_for)
     assert (second.state, second.waits_for, first.waits_for) == ("queued", [first.id], [])
     assert (second.reason, first.reason) == (f"waits for {first.id}", "")
-    assert progress.standing(second) == f"queued: waits for {first.id}"
+    assert second.summary().status == f"queued: waits for {first.id}"
     assert f", queued: waits for {first.id})" in repr(second)
     assert f"<td style='text-align:left'>waits for {first.id}</td>" in second._repr_html_()
     assert f">waits for {first.id}<" in rlnb.runs()._repr_html_()
-    assert [row.reason for row in rlnb.runs()._rows(2)] == [f"waits for {first.id}", ""]
+    assert [summary.reason for summary in rlnb.runs().summaries()] == [f"waits for {first.id}", ""]
     first.cancel()
     until(lambda: second.state in ("starting", "running"))
     assert not second.jobs[0].folder.waits.exists()

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 import rlnb
 from rlnb.records import notes
-from rlnb.records.layout import JobDir, RunDir
-from rlnb.run import listing
-from rlnb.storage.cache import SETTLED_S
 
 
 def ids(runs):
@@ -91,115 +82,3 @@ def test_one_run_is_counted_in_the_singular(three):
     one = rlnb.runs()[:1]
     assert "<b>1 run</b>" in one._repr_html_()
     assert f"archive 1 run: {one[0].id}" in repr(one.archive())
-
-
-# -- row -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(copied: Callable[[list[rlnb.Run]], list[rlnb.Run]], three_once: list[rlnb.Run]) -> rlnb.Run:
-    """A run that ended some time ago."""
-    (run,) = copied(three_once[:1])
-    age(run.path)
-    return run
-
-
-def age(folder: Path) -> None:
-    """Make everything below a folder older than a write that may not show."""
-    ago = time.time() - 2 * SETTLED_S
-    for path in (folder, *folder.rglob("*")):
-        os.utime(path, (ago, ago))
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the runs whose rows were read."""
-    ids: list[str] = []
-    read = listing._read
-
-    def counted(run: rlnb.Run) -> object:
-        ids.append(run.id)
-        return read(run)
-
-    monkeypatch.setattr(listing, "_read", counted)
-    return ids
-
-
-def table() -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = rlnb.runs().table().to_dict("records")
-    return rows
-
-
-def test_a_second_table_reads_no_ended_run_again(run: rlnb.Run, reads: list[str]) -> None:
-    first = table()
-    assert first[0]["iteration"] == "3/3"
-    assert table() == first
-    assert reads == [run.id]
-
-
-def tag(run: rlnb.Run) -> None:
-    run.tags.add("mine")
-
-
-def resume(run: rlnb.Run) -> None:
-    RunDir(run.path).next_job("train", lambda name: {"job.json": {"kind": "train"}})
-
-
-def log(run: rlnb.Run) -> None:
-    (path,) = run.path.joinpath("logs").glob("*tfevents*")
-    path.write_bytes(path.read_bytes()[:-40])
-
-
-def log_elsewhere(run: rlnb.Run) -> None:
-    (path,) = run.path.joinpath("logs").glob("*tfevents*")
-    path.with_name("further").mkdir()
-    (path.parent / "further" / path.name).write_bytes(path.read_bytes())
-
-
-def damage(run: rlnb.Run) -> None:
-    JobDir(run.path / "jobs" / "0-train").result.write_text("{")
-
-
-def rewrite(run: rlnb.Run) -> None:
-    manifest = RunDir(run.path).manifest
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "tags": ["other"]}))
-
-
-@pytest.mark.parametrize("change", [tag, resume, log, log_elsewhere, damage, rewrite])
-def test_a_change_shows_in_the_next_table(run: rlnb.Run, change: Callable[[rlnb.Run], None]) -> None:
-    before = table()
-    assert table() == before
-    change(run)
-    after = table()
-    assert after != before
-    age(run.path)
-    assert table() == after
-
-
-def test_a_run_that_has_just_ended_is_read_again(run: rlnb.Run, reads: list[str]) -> None:
-    os.utime(run.path / "jobs" / "0-train" / "result.json")
-    table(), table()
-    assert reads == [run.id] * 2
-
-
-def test_a_run_that_may_go_on_is_read_again(run: rlnb.Run, reads: list[str]) -> None:
-    result = JobDir(run.path / "jobs" / "0-train").result
-    result.write_text(
-        json.dumps({**json.loads(result.read_text()), "outcome": "failed", "values": {"interrupted": True}})
-    )
-    age(run.path)
-    table(), table()
-    assert reads == [run.id] * 2
-
-
-def test_an_unreadable_result_hides_no_run_however_old_it_is(run: rlnb.Run) -> None:
-    damage(run)
-    age(run.path)
-    assert [one["state"] for one in table()] == ["lost"]
-    assert [one["state"] for one in table()] == ["lost"]
-
-
-def test_a_table_holds_no_curves_in_memory(run: rlnb.Run) -> None:
-    runs = rlnb.runs()
-    runs.table("fps")
-    assert runs[0].record._metrics is None

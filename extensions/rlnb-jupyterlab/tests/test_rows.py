@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from asking import HOSTILE, echo, heard, write_whole
 from rlnb_jupyterlab.detail import detail
 from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
@@ -31,26 +28,8 @@ async def test_a_row_has_only_values_that_a_page_accepts(jp_ws_fetch: Any, made:
     stream = await jp_ws_fetch("rlnb", "stream")
     (row,) = (await heard(stream, "runs", reset=True))["rows"]
     stream.close()
-    assert all(isinstance(row[name], str) for name in ("task", "library", "launcher", "device", "created", "error"))
+    assert all(isinstance(row[name], str) for name in ("task", "library", "launcher", "device", "created", "reason"))
     assert len(json.dumps(row)) < 100_000
-
-
-def test_the_time_left_is_that_of_the_notebook_also_if_the_clock_of_the_node_is_ahead(root: Path) -> None:
-    run = echo(max_iterations=200, agent={"iteration_s": 0.1})
-    deadline = time.monotonic() + 60
-    while run.progress[0] < 5:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    path = run.jobs[0].folder.started
-    record, stat = json.loads(path.read_text()), path.stat()
-    path.write_text(json.dumps({**record, "time_s": record["time_s"] + 3600}))
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    run = rlnb.get_run(run.id)
-    here, there = run.eta_s, row(run, "key").eta_s
-    run.cancel()
-    assert here is not None
-    assert there == pytest.approx(here, rel=0.3)
-    assert here > 5
 
 
 async def test_hostile_names_are_data(jp_fetch: Any, jp_ws_fetch: Any, made: Any) -> None:
@@ -115,7 +94,7 @@ def test_a_run_that_waits_says_why_and_since_when(made: Any, root: Path) -> None
     assert ("reason", new.reason) in detail(run, "key").overview
     files.write_once(job.result, Result(outcome="failed", error="no such partition"))
     ended = row(rlnb.Run(run.path), "key")
-    assert (ended.error, ended.reason, ended.since) == ("no such partition", "", "")
+    assert (ended.reason, ended.since) == ("no such partition", "")
 
 
 def test_the_overview_has_the_restarts_with_their_causes(made: Any, root: Path) -> None:
@@ -125,4 +104,4 @@ def test_the_overview_has_the_restarts_with_their_causes(made: Any, root: Path) 
     again = Job(kind="train", after="0-train", restart=1, max_restarts=3)
     run.record.folder.next_job("train", lambda _: {"job.json": again, "command.json": Command(argv=("x",))})
     run.record.folder.jobs()[0].successor.write_text('{"job": "1-train"}')
-    assert ("restart", "1 of 3: node 1 (<gpu07>) is lost") in detail(rlnb.Run(run.path), "key").overview
+    assert ("restart 1 of 3", "node 1 (<gpu07>) is lost") in detail(rlnb.Run(run.path), "key").overview

@@ -217,7 +217,7 @@ def exchange(ctx: Context, agent_cfg: Any) -> Any:
 # -- the end of a training -------------------------------------------------------------------------------------------
 
 
-SUMMARY_S = 3.0
+LAST_POINTS_S = 3.0
 """Seconds after which a training ends without a summary, because its event files are too long to be read in time."""
 
 
@@ -232,7 +232,7 @@ def end_training(job: JobDir, result: Result) -> None:
     """
     if not files.there(job.result):
         with contextlib.suppress(Exception):  # lists read the curves of a run without a summary, so no error matters
-            open_record(run_dir_of(job.path).path).write_summary(job, SUMMARY_S)
+            open_record(run_dir_of(job.path).path).write_last_points(job, LAST_POINTS_S)
     if files.write_once(job.result, result, job.reserve):
         opened = open_job(job.path)
         observe("rlnb_run_finished", run_dir=opened.run.path, manifest=opened.manifest, result=result)

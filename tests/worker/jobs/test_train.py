@@ -20,11 +20,11 @@ from rlnb.hooks import plugins
 from rlnb.hooks.registry import manager
 from rlnb.launchers import Resources
 from rlnb.plugin import Manifest, Role, hookimpl
+from rlnb.records.last_points import points_of
 from rlnb.records.layout import JobDir
 from rlnb.records.options import TrainOptions
 from rlnb.records.ranks import ranks_of
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.summary import points_of
 from rlnb.spec import Job, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -270,7 +270,7 @@ def last_job(run: rlnb.Run) -> JobDir:
 
 def is_believed(run: rlnb.Run) -> bool:
     """Return whether a list believes the summary of a run's newest training."""
-    summary = last_job(run).summary
+    summary = last_job(run).last_points
     if not summary.exists():
         return False
     data = json.loads(summary.read_text())
@@ -292,7 +292,7 @@ def test_a_training_leaves_a_summary_that_lists_believe(root: Path, how: str) ->
     if how == "resumed":
         run.resume(max_iterations=6).wait(WAIT_S)
         assert len(run.jobs) == 2
-    text = last_job(run).summary.read_text()
+    text = last_job(run).last_points.read_text()
     assert is_believed(run)
     event_file = next(path for path in run.record.folder.event_files())
     os.utime(event_file)  # what was believed in this process is forgotten
@@ -306,7 +306,7 @@ def test_a_training_leaves_a_summary_that_lists_believe(root: Path, how: str) ->
 def test_nothing_is_written_after_the_result(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait(WAIT_S)
     job = last_job(run)
-    assert job.summary.stat().st_mtime_ns <= job.result.stat().st_mtime_ns
+    assert job.last_points.stat().st_mtime_ns <= job.result.stat().st_mtime_ns
 
 
 def test_a_training_without_a_manifest_has_a_result(tmp_path: Path) -> None:
@@ -323,5 +323,5 @@ def test_a_result_that_exists_stays_and_so_does_its_summary(tmp_path: Path) -> N
     files.write_once(job.result, Result(outcome="completed", ended="2026-01-01T00:00:00+00:00"))
     end_training(job, Result(outcome="failed", ended="2026-01-01T00:00:00+00:00"))
     assert (files.read_json(job.result) or {})["outcome"] == "completed"
-    assert not job.summary.exists()
-    assert points_of(tmp_path / "logs", {}, job.summary) == []
+    assert not job.last_points.exists()
+    assert points_of(tmp_path / "logs", {}, job.last_points) == []

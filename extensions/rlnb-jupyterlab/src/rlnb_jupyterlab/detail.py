@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import rlnb
-from rlnb.plugin import ENDED
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.opening import opened, walk
-from rlnb_jupyterlab.rows import MOST_ALERTS, Row, error, row, text
+from rlnb_jupyterlab.rows import Row, row, text
 
 MOST_FILES = 2000
 MOST_NOTES = 100
@@ -145,24 +144,14 @@ def difference(runs: list[rlnb.Run]) -> Difference:
 
 
 def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
-    manifest, started, result = run.manifest, run.started, run.result
-    done, total = run.progress
-    yield "task", run.task
-    yield "library", run.library
-    yield "agent config", manifest.agent_source
-    yield "state", run.state
-    yield "reason", run.reason if run.state not in ENDED else ""
-    yield "error", error(result, run.state)
+    started, result = run.started, run.result
+    *rows, folder = run.overview()
+    yield from rows
     yield "detail", result.detail if result else ""
-    for restart in run.restarts:
-        yield "restart", f"{restart.number} of {restart.most}: {restart.cause or '-'}"
-    yield "iteration", f"{done} of {total}" if total else ""
     for symptom in run.diagnose().symptoms:
-        yield "diagnosis", f"{symptom.name}: {symptom.what} {symptom.fix}"
-    for alert in run.alerts[-MOST_ALERTS:]:
-        yield "alert", alert.what
+        yield "fix", f"{symptom.name}: {symptom.what} {symptom.fix}"
     yield "created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    yield "launcher", manifest.launcher
+    yield "launcher", run.manifest.launcher
     yield "queue's job", ", ".join(job.submission.jobs) if (job := run.record.training) else ""
     if started:
         ranks = f" over {started.world_size} ranks" if started.world_size > 1 else ""
@@ -171,18 +160,16 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
         yield "envs", f"{started.num_envs}{ranks}"
         yield "asset root", started.asset_root
         yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(started.versions.items()))
-    for name in run.metrics.names:
-        yield name, f"{run.metrics.last(name):.4g}"
-    yield "folder", str(run.path)
+    yield folder
 
 
 def _job(job: Any) -> JobDetail:
-    state = job.state()
+    state, result = job.state(), job.result
     return JobDetail(
         number=job.folder.number,
         kind=job.kind,
         state=state,
-        error=error(job.result, state),
+        error=text(result.error) if result and result.error != state else "",
         logs=[LogFile(name=path.name, bytes=_size(path)) for path in job.folder.logs()],
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import rlnb
-from rlnb.plugin import ENDED, Result
 
 SPARK = 32
 """Maximum number of points of the curve in a row."""
@@ -40,19 +39,18 @@ class Row:
     state: str
     created: str
     tags: Sequence[str]
-    error: str
+    reason: str
+    """Why the run waits, stands still, goes on or has ended; empty for most runs."""
+    since: str
+    """Begin of the wait, UTC, in ISO 8601; empty if the run does not wait, or if it is unknown."""
+    iteration: int
     total: int
     """Iterations of the whole training; 0 if unknown."""
-    iteration: int = 0
-    reward: float | None = None
-    success: float | None = None
+    reward: float | None
+    success: float | None
+    eta_s: float | None
     spark: Sequence[float] = ()
     """The reward's curve in a few points."""
-    eta_s: float | None = None
-    reason: str = ""
-    """Why the run waits, stands still or goes on; empty for most runs."""
-    since: str = ""
-    """Begin of the wait, UTC, in ISO 8601; empty if it is unknown."""
     alerts: Sequence[AlertLine] = ()
     """The newest alerts, oldest first."""
 
@@ -71,41 +69,29 @@ class Row:
 
 def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
     """Return a run as the panel shows it; its event files are read only with ``metrics``."""
-    manifest, job, state = run.manifest, run.record.training, run.state
-    started = job.started if job else None
-    ended = state in ENDED
-    waits = job.waits if job and not ended else None
-    result = job.result if job and state != "lost" else None  # the result of a lost run cannot be read
-    iteration, total = run.progress if metrics else (0, 0)
-    total = int(total or (started.max_iterations if started else manifest.max_iterations or 0))
+    summary, manifest, started = run.summary(metrics=metrics), run.manifest, run.started
     return Row(
         key=key,
-        id=run.id,
-        task=text(run.task),
-        library=text(run.library),
+        id=summary.id,
+        task=text(summary.task),
+        library=text(summary.library),
         launcher=text(manifest.launcher),
         device=text(started.devices[0] if started and started.devices else manifest.resources.device),
-        state=state,
-        created=text(manifest.created),
-        tags=[text(tag) for tag in run.tags][:MOST_TAGS],
-        error=text(error(result, state)),
-        iteration=iteration,
-        total=total,
-        reward=last(run, "reward") if metrics else None,
-        success=last(run, "success_rate") if metrics else None,
+        state=summary.state,
+        created=summary.created.isoformat(),
+        tags=[text(tag) for tag in summary.tags][:MOST_TAGS],
+        reason=text(summary.reason),
+        since=text(summary.waits.since) if summary.waits else "",
+        iteration=summary.progress.finished,
+        total=summary.progress.total,
+        reward=number(summary.reward),
+        success=number(summary.success_rate),
+        eta_s=number(summary.eta_s),
         spark=spark(run) if metrics else [],
-        eta_s=number(run.eta_s) if metrics else None,
-        reason="" if ended else text(run.record.reason_of(state)),
-        since=text(waits.since) if waits else "",
         alerts=[AlertLine(time=text(alert.time), what=text(alert.what)) for alert in run.alerts[-MOST_ALERTS:]]
         if manifest.alerts
         else [],
     )
-
-
-def error(result: Result | None, state: str) -> str:
-    """Return the error of a result, unless it is only the name of the state, such as ``"cancelled"``."""
-    return result.error if result and result.error != state else ""
 
 
 def text(value: object) -> str:
@@ -120,12 +106,6 @@ def spark(run: rlnb.Run) -> list[float]:
         return []
     _, values = metrics["reward"].thinned(SPARK)
     return [float(f"{value:.{DIGITS}g}") for value in values]
-
-
-def last(run: rlnb.Run, name: str) -> float | None:
-    """Return the newest value of a metric; None if there is none."""
-    metrics = run.metrics
-    return number(metrics.last(name)) if name in metrics.names else None
 
 
 def number(value: float | None) -> float | None:

@@ -36,7 +36,7 @@ export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }
       <div className="rlnb-Run-text">
         <div className="rlnb-Run-top">
           <Dot state={row.state} word={stateWord(row.state, trans)} />
-          <span className="rlnb-Run-task" title={`${row.task}\n${row.id}${row.error ? `\n${row.error}` : ''}`}>
+          <span className="rlnb-Run-task" title={`${row.task}\n${row.id}`}>
             {row.task}
           </span>
           {sparkline && <Sparkline values={row.spark} />}
@@ -48,7 +48,7 @@ export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }
           <span className="rlnb-Run-facts" title={[reason(row), row.library, row.device, ...row.tags].filter(Boolean).join(' · ')}>
             {[shortReason(row.reason), moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
           </span>
-          {row.state !== 'completed' && (row.iteration > 0 || !row.reason) && <Bar row={row} label={trans.__('Progress')} />}
+          {row.state !== 'completed' && (row.iteration > 0 || !row.reason || !isActive(row)) && <Bar row={row} label={trans.__('Progress')} />}
           <span className="rlnb-Run-eta" title={isActive(row) ? trans.__('Time left') : ''}>
             {(isActive(row) && span(row.eta_s)) || stateWord(row.state, trans)}
           </span>

@@ -16,11 +16,11 @@ function factWord(label: string, trans: TranslationBundle): string {
     library: trans.__('library'),
     state: trans.__('state'),
     reason: trans.__('reason'),
-    restart: trans.__('restart'),
-    error: trans.__('error'),
     detail: trans.__('detail'),
     iteration: trans.__('iteration'),
+    'time left': trans.__('time left'),
     diagnosis: trans.__('diagnosis'),
+    fix: trans.__('fix'),
     alert: trans.__('alert'),
     created: trans.__('created on'),
     launcher: trans.__('launcher'),
@@ -46,14 +46,14 @@ export function Overview({ row, detail, onWritten }: { row: Row; detail: Detail;
         <p className="rlnb-Overview-state">
           <Dot state={row.state} />
           <span>{stateWord(row.state, trans)}</span>
-          {row.reason && <span>{reason(row)}</span>}
+          {row.reason && isActive(row) && <span>{reason(row)}</span>}
           <Bar row={row} label={trans.__('Progress')} />
           <span>{row.total > 0 ? trans.__('iteration %1 of %2', row.iteration, row.total) : trans.__('iteration %1', row.iteration)}</span>
           {left && <span>{trans.__('%1 left', left)}</span>}
           {row.reward !== null && <span>{trans.__('reward %1', number(row.reward))}</span>}
           {row.success !== null && <span>{trans.__('success %1', number(row.success))}</span>}
         </p>
-        {row.error && <pre className="rlnb-Failure">{row.error}</pre>}
+        {row.reason && !isActive(row) && <pre className="rlnb-Failure">{row.reason}</pre>}
       </header>
       <dl className="rlnb-Facts">
         {detail.overview.map(([label, value], i) => (

@@ -22,10 +22,9 @@ export interface Row {
   readonly eta_s: number | null;
   readonly created: string;
   readonly tags: readonly string[];
-  readonly error: string;
-  /** Why an active run waits, stands still or goes on; empty for most runs. */
+  /** Why a run waits, stands still, goes on or has ended; empty for most runs. */
   readonly reason: string;
-  /** Begin of the wait, UTC, in ISO 8601; empty if it is unknown. */
+  /** Begin of the wait, UTC, in ISO 8601; empty if the run does not wait, or if it is unknown. */
   readonly since: string;
   /** The newest alerts, oldest first. */
   readonly alerts: readonly Alert[];

@@ -17,7 +17,6 @@ export function row(key: string, changes: Partial<Row> = {}): Row {
     eta_s: null,
     created: '2026-11-22T10:00:00+00:00',
     tags: [],
-    error: '',
     reason: '',
     since: '',
     alerts: [],

@@ -1,32 +1,36 @@
-"""End jobs of a run: ask them to, and take them out of their queue, for which records of other users never decide."""
+"""Cancel jobs: ask them to end, and take them out of their queue, for which records of other users never decide."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
 
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.trust import another_users, decided_by
+from rlnb.spec import ENDED
 from rlnb.storage import files
 
 logger = logging.getLogger(__name__)
 
 
-def end(record: RunRecord, jobs: Sequence[JobRecord], save_s: float) -> None:
-    """Ask jobs of a run to end, and take those that wait, or whose host is gone, out of their launcher's queue.
+def cancel(record: RunRecord, save_s: float = 25.0) -> None:
+    """Ask every unfinished job of a run to end; take those that wait, or whose host is gone, out of their queue.
 
     Args:
         record: The run.
-        jobs: The jobs.
         save_s: Seconds after which a training is ended even if it has not saved.
 
     Raises:
-        RlnbError: A record is malformed, the launcher is not installed, or its queue does not answer. Every job was
-            asked, and each other job is out of the queue.
+        RlnbError: ``save_s`` is not a number of seconds, a record is malformed, the launcher is not installed, or its
+            queue does not answer. In the last three cases every other job is out of the queue.
         RunError: The run belongs to another user, and the request cannot be written.
     """
+    if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
+        raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
+    jobs = [job for job in record.jobs if job.folder.command.exists()]
+    jobs = [job for job in jobs if job.state() not in ENDED or job.goes_on() or job.may_wait()]
     for job in jobs:
         _ask(record, job, save_s)
     faults = []
