@@ -19,7 +19,7 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
 from rlnb.simulation import simulator
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.plan import make_plan
 
 STOCK = "import isaaclab_tasks"
@@ -59,7 +59,7 @@ def main() -> None:
         card = rlnb.task(task).card()
         names += [(task, name) for name in card.named_agents]
         for library in libraries:
-            plan = make_plan(TrainRequest(task=task, library=library, device="cpu"))
+            plan = make_plan(TrainArguments(task=task, library=library, device="cpu"))
             refused = any("brings no agent config" in problem.what and problem.fix for problem in plan.problems)
             generic = plan.manifest.agent_source.startswith("the generic config")
             kind = "refused" if refused else "generic" if generic else "own"

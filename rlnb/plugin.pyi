@@ -14,5 +14,8 @@ from .spec import ENDED as ENDED
 from .spec import Command as Command
 from .spec import Manifest as Manifest
 from .spec import Result as Result
+from .training.arguments import TRAIN_ARGUMENTS as TRAIN_ARGUMENTS
+from .training.arguments import Argument as Argument
+from .training.arguments import recorded_arguments as recorded_arguments
 
 __all__: list[str]

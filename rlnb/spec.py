@@ -55,6 +55,9 @@ DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
 COLOR = ("rgb", "rgba", "albedo")
 """Isaac Lab's names of camera outputs that are colours, 0 to 255."""
 
+COMPARED = {"compared": True}
+"""Marks the fields below that may change what a training learns: legends name them, and runs are compared by them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
@@ -68,15 +71,15 @@ class Task:
     """SHA-256 of that module's text."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the further local files that the module names, by path relative to the module."""
-    imports: tuple[str, ...] = ()
+    imports: tuple[str, ...] = field(default=(), metadata=COMPARED)
     """Modules that the worker imports first, because they register tasks."""
-    num_envs: int | None = None
+    num_envs: int | None = field(default=None, metadata=COMPARED)
     """Environments in total, over all ranks; None keeps the task's own number."""
-    presets: tuple[str, ...] = ()
+    presets: tuple[str, ...] = field(default=(), metadata=COMPARED)
     """Isaac Lab's global presets."""
-    physics: str | None = None
+    physics: str | None = field(default=None, metadata=COMPARED)
     """Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``."""
-    renderer: str | None = None
+    renderer: str | None = field(default=None, metadata=COMPARED)
     """Isaac Lab's renderer selector, e.g. ``"newton_renderer"``."""
     overrides: Mapping[str, Json] = field(default_factory=dict)
     """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
@@ -98,7 +101,7 @@ class Task:
 class Resources:
     """The machines that a run uses, and how many ranks share them."""
 
-    device: str = "auto"
+    device: str = field(default="auto", metadata=COMPARED)
     """``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"``, which takes a GPU if the machine has one."""
     nodes: int = 1
     """Number of machines."""
@@ -127,13 +130,13 @@ class Manifest:
     """Name of the RL library."""
     script: tuple[str, ...] = ()
     """Path and arguments of the training script if the library is ``"script"``, else empty."""
-    max_iterations: int | None = None
+    max_iterations: int | None = field(default=None, metadata=COMPARED)
     """Learning iterations; None keeps the number in the agent config."""
-    max_frames: int | None = None
+    max_frames: int | None = field(default=None, metadata=COMPARED)
     """Frames (env transitions over all ranks) after which the training ends, with its iteration; None sets none."""
-    seed: int = 42
+    seed: int = field(default=42, metadata=COMPARED)
     """Seed of env and policy. The env of rank r uses ``seed + r``."""
-    deterministic: bool = False
+    deterministic: bool = field(default=False, metadata=COMPARED)
     """Whether physics, rendering and torch have to give the same numbers in every process on a GPU."""
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""

@@ -135,7 +135,7 @@ def play(
     ] = None,
     mode: Mode = None,
 ) -> None:
-    """Record a video of the policy and print the path of the MP4 file."""
+    """Record a video of the policy, and print its path."""
     import rlnb
 
     record = rlnb.get_run(run)
@@ -165,7 +165,7 @@ def report(
     run: RunId,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Path of the HTML file.")] = None,
 ) -> None:
-    """Write a report as a self-contained HTML file and print its path."""
+    """Write a report as one HTML file, and print its path."""
     import rlnb
 
     screen.say(str(rlnb.get_run(run).report(output)))

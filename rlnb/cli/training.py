@@ -17,7 +17,7 @@ from rlnb.cli import screen
 from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, texts, value, values
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TRAIN_ARGUMENTS, TrainArguments
 
 if TYPE_CHECKING:
     from rlnb.contracts.launchers import Launcher
@@ -113,25 +113,33 @@ def train(
     _wait_or_detach(run, wait)
 
 
-def _with_options_of_train(command: Callable[..., None]) -> None:
-    """Replace the ``**arguments`` of a command by the arguments of ``rlnb.train`` that are also options."""
+def _with_options_of_train(command: Callable[..., None], *, defaults: bool = True) -> None:
+    """Replace the ``**arguments`` of a command by the arguments of ``rlnb.train`` that are also options.
+
+    Args:
+        command: The command.
+        defaults: Whether an option has the default of its argument; else it is None as long as it is not given.
+    """
     signature = inspect.signature(command, eval_str=True)
     task, *parameters, _ = signature.parameters.values()
-    options = [_option(field) for field in dataclasses.fields(TrainRequest) if "help" in field.metadata]
+    options = [
+        _option(field, defaults) for field in dataclasses.fields(TrainArguments) if TRAIN_ARGUMENTS[field.name].option
+    ]
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = signature.replace(parameters=[task, *options, *parameters])  # type: ignore[attr-defined]
 
 
-def _option(field: dataclasses.Field[Any]) -> inspect.Parameter:
+def _option(field: dataclasses.Field[Any], defaults: bool) -> inspect.Parameter:
     """Return an argument of ``rlnb.train`` as an option of the command line."""
+    default = field.default if defaults else None
     kinds = [kind for kind in (int, bool) if re.search(rf"\b{kind.__name__}\b", str(field.type))]
     kind: Any = kinds[0] if kinds else str
-    option = typer.Option(f"--{field.name.replace('_', '-')}", help=field.metadata["help"])
+    option = typer.Option(f"--{field.name.replace('_', '-')}", help=TRAIN_ARGUMENTS[field.name].option)
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=field.default,
-        annotation=Annotated[kind if field.default is not None else kind | None, option],
+        default=default,
+        annotation=Annotated[kind if default is not None else kind | None, option],
     )
 
 
@@ -181,23 +189,24 @@ def resume(
 
 def rerun(
     run: RunId,
-    seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
-    max_iterations: Annotated[int | None, typer.Option(help="Another number of learning iterations.")] = None,
     launcher: Where = None,
     launcher_set: WhereSet = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the new run. Repeatable.")] = None,
-    trust: Trust = False,
     wait: Wait = True,
+    **arguments: Any,
 ) -> None:
-    """Train a run again, with its code, config and seed."""
+    """Train a run again, with its code, config and seed. Options replace its arguments."""
     import rlnb
     from rlnb.simulation import simulator
 
     (settings,) = values(launcher_set=launcher_set)
-    options = {"seed": seed, "max_iterations": max_iterations, "launcher": _launcher(launcher, settings)}
-    changes: Any = {name: value for name, value in options.items() if value is not None}
+    arguments["launcher"] = _launcher(launcher, settings)
+    changes = {name: value for name, value in arguments.items() if value is not None}
     simulator.keep_none()
-    _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
+    _wait_or_detach(rlnb.train(like=run, tags=tag or (), **changes), wait)
+
+
+_with_options_of_train(rerun, defaults=False)
 
 
 class _Terminated(KeyboardInterrupt):

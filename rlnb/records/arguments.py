@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
-from rlnb.spec import Json, Manifest, Started, Task
+from rlnb.spec import COMPARED, Json, Manifest, Resources, Started, Task
 from rlnb.storage import files, yaml_file
 from rlnb.storage.entries import files_below
 
@@ -31,7 +32,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     """
     task = manifest.task
     values = {
-        **_fixed(manifest),
+        **fixed(manifest),
         **{f"inputs.{name}": origin for name, origin in manifest.inputs.items()},
         **{f"source.{name}": digest[:7] for name, digest in task.files.items()},
         **task.overrides,
@@ -59,23 +60,16 @@ def argument(manifest: Manifest, name: str) -> Json:
     return asked(manifest).get(SYNONYMS.get(name, name))
 
 
-def _fixed(manifest: Manifest) -> dict[str, Json]:
+def fixed(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that every run has, with None for those left at their default."""
     return {
         "task": manifest.task.id,
         "library": manifest.library,
         "agent": manifest.agent_name,
-        "seed": manifest.seed,
-        "deterministic": manifest.deterministic or None,
-        "num_envs": manifest.task.num_envs,
-        "max_iterations": manifest.max_iterations,
-        "max_frames": manifest.max_frames,
+        **_compared(manifest),
+        **_compared(manifest.task),
         "init_from": manifest.parent,
-        "physics": manifest.task.physics,
-        "renderer": manifest.task.renderer,
-        "presets": "+".join(manifest.task.presets) or None,
-        "imports": "+".join(manifest.task.imports) or None,
-        "device": manifest.resources.device,
+        **_compared(manifest.resources),
         "ranks": manifest.resources.world_size,
         "launcher": manifest.launcher,
         "source": (manifest.task.source_sha256 or "")[:7] or None,
@@ -83,7 +77,15 @@ def _fixed(manifest: Manifest) -> dict[str, Json]:
     }
 
 
-ARGUMENTS = frozenset(_fixed(Manifest(run_id="", created="", task=Task(id=""), library=""))) | SYNONYMS.keys()
+def _compared(part: Manifest | Task | Resources) -> dict[str, Json]:
+    """Return the fields of a manifest, or of a part of one, that runs are compared by."""
+    values = {field.name: getattr(part, field.name) for field in fields(part) if field.metadata == COMPARED}
+    return {name: "+".join(value) if isinstance(value, tuple) else value for name, value in values.items()} | {
+        name: None for name, value in values.items() if value is False or value == ()
+    }
+
+
+ARGUMENTS = frozenset(fixed(Manifest(run_id="", created="", task=Task(id=""), library=""))) | SYNONYMS.keys()
 """Names that are arguments of every run, even of one that leaves them at their default."""
 
 

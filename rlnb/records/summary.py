@@ -39,8 +39,8 @@ class RunSummary:
     task: str
     library: str
     state: State
-    created: datetime
-    """With a time zone."""
+    created: datetime | None = None
+    """With a time zone; None if the run's manifest has no valid time."""
     reason: str = ""
     """Why the run waits, stands still, goes on or has ended, in one line; empty for most runs."""
     waits: Waits | None = None
@@ -83,7 +83,7 @@ class RunSummary:
             "iteration": f"{self.progress.finished}/{self.progress.total}" if self.progress.total else "",
             "reward": self.reward,
             "success_rate": self.success_rate,
-            "created": self.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+            "created": self.created.astimezone().strftime("%Y-%m-%d %H:%M") if self.created else "",
             "tags": ", ".join(self.tags),
         }
 
@@ -144,7 +144,6 @@ def _read(record: RunRecord, metrics: bool = True) -> tuple[RunSummary, bool]:
         task=record.task,
         library=record.library,
         state=state,
-        created=record.created,
     )
     try:
         newest = record.newest(state) if metrics else None
@@ -152,6 +151,7 @@ def _read(record: RunRecord, metrics: bool = True) -> tuple[RunSummary, bool]:
         progress, job = progress_of(record, newest), record.training
         whole = dataclasses.replace(
             bare,
+            created=record.created,
             reason=record.reason_of(state),
             waits=job.waits if job and state not in ENDED else None,
             progress=progress,

@@ -16,7 +16,7 @@ from rlnb.curves import figure, progress
 from rlnb.display.figures import mimebundle
 from rlnb.display.table import counted, duration, table
 from rlnb.errors import RlnbError
-from rlnb.records.arguments import resolved_configs
+from rlnb.records.arguments import fixed, resolved_configs
 from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
 from rlnb.records.repetition import versions_of
@@ -232,29 +232,21 @@ def _image(data: bytes, caption: str) -> str:
 
 
 def parameters(runs: Sequence[RunFacts]) -> str:
-    """Return the arguments of each run: selectors, overrides and agent values."""
+    """Return the arguments of each run that are not at their default: selectors, overrides and agent values."""
     return "".join(table(["", ""], _parameters(run), caption=run.id) for run in runs)
 
 
 def _parameters(run: RunFacts) -> list[tuple[str, str]]:
     manifest = run.manifest
     arguments = {
+        **fixed(manifest),
         "max_iterations": _iterations(run),
-        **({} if manifest.max_frames is None else {"max_frames": manifest.max_frames}),
-        "num_envs": manifest.task.num_envs,
-        "presets": ", ".join(manifest.task.presets) or None,
-        "physics": manifest.task.physics,
-        "renderer": manifest.task.renderer,
         "success": manifest.task.success,
-        "deterministic": manifest.deterministic,
-        "device": manifest.resources.device,
-        "ranks": manifest.resources.world_size,
-        "launcher": manifest.launcher,
         **{f"overrides: {name}": value for name, value in manifest.task.overrides.items()},
         **{f"launcher_args: {name}": value for name, value in manifest.task.launcher_args.items()},
         **{f"agent: {name}": value for name, value in manifest.agent.items()},
     }
-    return [(name, "default" if value is None else str(value)) for name, value in arguments.items()]
+    return [(name, str(value)) for name, value in arguments.items() if value is not None]
 
 
 def _iterations(run: RunFacts) -> int | None:

@@ -20,7 +20,7 @@ from rlnb.records.remote import REMOTE
 from rlnb.simulation.far import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
 from rlnb.storage.files import whole
-from rlnb.training.arguments import TrainRequest, split_alerts
+from rlnb.training.arguments import TrainArguments, split_alerts
 from rlnb.training.create import train_array
 from rlnb.training.repeat import request_of
 from rlnb.training.start import start
@@ -533,7 +533,7 @@ class Run(RunFacts):
         return table(["", ""], self.overview(), caption=self.id)
 
 
-def start_run(request: TrainRequest) -> Run:
+def start_run(request: TrainArguments) -> Run:
     """Start a training and return its run at once. Rules of alerts that are functions are called in this process.
 
     Raises:
@@ -542,7 +542,7 @@ def start_run(request: TrainRequest) -> Run:
     return _followed(start(request), request)
 
 
-def start_runs(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[Run]:
+def start_runs(requests: Sequence[TrainArguments], *, at_once: int | None = None) -> list[Run]:
     """Start trainings as one array, and return their runs at once.
 
     Args:
@@ -557,12 +557,12 @@ def start_runs(requests: Sequence[TrainRequest], *, at_once: int | None = None) 
     return [_followed(run, request) for run, request in zip(runs, requests, strict=True)]
 
 
-def _request(task: Task | str | None = None, **arguments: Any) -> TrainRequest:
+def _request(task: Task | str | None = None, **arguments: Any) -> TrainArguments:
     """Return the request of a call with the arguments of :func:`rlnb.train`."""
     return request_of(task, arguments)
 
 
-def _followed(new: RunFacts, request: TrainRequest) -> Run:
+def _followed(new: RunFacts, request: TrainArguments) -> Run:
     """Return a new run. Its alerts are printed in this process, which also calls rules that are functions."""
     run = Run.of(new.record)
     if request.alerts:

@@ -20,7 +20,7 @@ from rlnb.run.run import Run, start_runs
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task, task_card
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import array_problems
 from rlnb.version import renamed
 
@@ -251,7 +251,7 @@ def compare_libraries(
         raise CheckError(f"comparison of libraries on {task.id}", [*dict.fromkeys(problems)])
     each = [{**training, "seed": seed, "warm": False} for training in trainings for seed in range(seeds)]
     if array:
-        started = start_runs([TrainRequest.of(task, one) for one in each], at_once=whole(parallel))
+        started = start_runs([TrainArguments.of(task, one) for one in each], at_once=whole(parallel))
     else:
         started = [train.train(task, **one) for one in each]
     runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(names)}

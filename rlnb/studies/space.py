@@ -12,7 +12,7 @@ from rlnb.run import train
 from rlnb.run.run import Run, start_runs
 from rlnb.spec import Task
 from rlnb.training import create
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.repeat import request_of
 
 if TYPE_CHECKING:
@@ -102,13 +102,13 @@ class Trainings:
 
     def unknown_arguments(self) -> list[Problem]:
         """Return a problem for each argument that ``rlnb.train`` does not have."""
-        names = {field.name for field in dataclasses.fields(TrainRequest)}
+        names = {field.name for field in dataclasses.fields(TrainArguments)}
         others = set(self._arguments) - names
         return [Problem(what=str(unknown("argument", name, names, has="rlnb.train takes"))) for name in others]
 
     def check(self, values: Mapping[str, Json]) -> list[Problem]:
         """Return every problem for which ``rlnb.train`` would refuse the training with these values."""
-        names = {field.name for field in dataclasses.fields(TrainRequest)}
+        names = {field.name for field in dataclasses.fields(TrainArguments)}
         arguments = {name: value for name, value in self._with(values).items() if name in names}
         return train.check(self._task(values), **arguments)
 

@@ -17,7 +17,7 @@ from rlnb.run.run import Run
 from rlnb.spec import Manifest, Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
 from rlnb.version import renamed
@@ -127,7 +127,7 @@ def verify_sync(
     task = as_task(task)  # both runs train the same version of a cell
 
     def train_ranks(synchronised: bool, tags: Sequence[str]) -> Ranks:
-        request = TrainRequest(
+        request = TrainArguments(
             task=task,
             library=library,
             max_iterations=max_iterations,

@@ -38,6 +38,7 @@ from rlnb.spec import Json, Manifest
 from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
 from rlnb.tasks.agent import names_for
+from rlnb.training.arguments import TRAIN_ARGUMENTS, recorded_arguments
 from rlnb.training.lookup import Lookup, settings_without_meaning
 from rlnb.version import __version__
 
@@ -86,16 +87,6 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     return problems
 
 
-_EXAMPLES = {
-    "max_iterations": 150,
-    "max_frames": 1_000_000,
-    "num_envs": 64,
-    "nproc_per_node": 1,
-    "keep": 5,
-    "film_every": 50,
-}
-
-
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
@@ -113,17 +104,9 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
         yield Problem(what=f"device={device!r} is not one of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
-    numbers = {
-        "max_iterations": manifest.max_iterations,
-        "max_frames": manifest.max_frames,
-        "num_envs": manifest.task.num_envs,
-        "nproc_per_node": manifest.resources.nproc_per_node,
-        "keep": manifest.keep,
-        "film_every": manifest.film_every,
-    }
-    for name, value in numbers.items():
-        if value is not None:
-            yield from whole_number(name, value, example=_EXAMPLES[name])
+    for name, value in recorded_arguments(manifest).items():
+        if value is not None and (example := TRAIN_ARGUMENTS[name].example) is not None:
+            yield from whole_number(name, value, example=example)
 
 
 def _is_unicode(text: str) -> bool:
@@ -263,12 +246,7 @@ def _check_overruled(
         overruled: Paths to arguments, as in :attr:`rlnb.plugin.Library.overruled`.
         subject: Name of the config, for the problems.
     """
-    arguments = {
-        "seed": manifest.seed,
-        "max_iterations": manifest.max_iterations,
-        "num_envs": manifest.task.num_envs,
-        "device": manifest.resources.device,
-    }
+    arguments = recorded_arguments(manifest)
     for name, value in values.items():
         path = name.removeprefix("+")
         argument = overruled.get(path)

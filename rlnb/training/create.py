@@ -22,7 +22,7 @@ from rlnb.spec import Job, Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
 from rlnb.tasks.source import verified
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan, make_plan
 
@@ -191,7 +191,7 @@ def array_problems(launcher: Launcher | None, count: int) -> Sequence[Problem]:
     return launcher.check_array(count)
 
 
-def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None) -> list[RunFacts]:
+def train_array(requests: Sequence[TrainArguments], *, at_once: int | None = None) -> list[RunFacts]:
     """Start trainings as one array, and return their runs at once.
 
     Args:
@@ -211,7 +211,7 @@ def train_array(requests: Sequence[TrainRequest], *, at_once: int | None = None)
     return create_array(plans, launcher, at_once=at_once)
 
 
-def _further(requests: Sequence[TrainRequest]) -> Iterator[Problem]:
+def _further(requests: Sequence[TrainArguments]) -> Iterator[Problem]:
     """Yield a problem if a training has another launcher, whose job script would differ."""
     if any(request.launcher is not requests[0].launcher for request in requests):
         yield Problem(what="The trainings of an array have several launchers.", fix="Use the same launcher for all.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlnb.records.record import RunRecord
     from rlnb.settings import Root
     from rlnb.spec import Json, Task
-    from rlnb.training.arguments import TrainRequest
+    from rlnb.training.arguments import TrainArguments
     from rlnb.training.lookup import Lookup
 
 KINDS = {"policy": "a policy", "rollouts": "recorded rollouts", "file": "a file", "folder": "a folder"}
@@ -52,7 +52,7 @@ class InputFile:
 
 
 def find_inputs(
-    request: TrainRequest, task: Task, lookup: Lookup, agent: Mapping[str, Json], root: Root
+    request: TrainArguments, task: Task, lookup: Lookup, agent: Mapping[str, Json], root: Root
 ) -> tuple[dict[str, InputFile], list[Problem]]:
     """Return the inputs of a training by name, and everything that makes them unsuitable.
 

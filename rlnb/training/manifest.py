@@ -27,7 +27,7 @@ from rlnb.records.stock_record import StockRecord, is_stock
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
-from rlnb.training.arguments import TrainRequest, split_alerts
+from rlnb.training.arguments import TRAIN_ARGUMENTS, TrainArguments, split_alerts
 from rlnb.training.inputs import InputFile, newest_of
 from rlnb.training.lookup import Lookup
 from rlnb.version import __version__
@@ -43,14 +43,14 @@ class Origin:
     """Id of the run, or the file as the user passed it; None for fresh weights."""
 
 
-def _ranks(request: TrainRequest, launcher: Launcher) -> int:
+def _ranks(request: TrainArguments, launcher: Launcher) -> int:
     """Return the number of worker processes on each node."""
     ranks = request.nproc_per_node
     return launcher.nproc_per_node or 1 if ranks is None or ranks == "auto" else ranks
 
 
 def make_manifest(
-    request: TrainRequest,
+    request: TrainArguments,
     task: Task,
     lookup: Lookup,
     launcher: Launcher,
@@ -77,15 +77,18 @@ def make_manifest(
     are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     now, git = datetime.now().astimezone(), _git()
     name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
+    given = {name: getattr(request, name) for name, one in TRAIN_ARGUMENTS.items() if one.recorded == name} | {
+        "library": lookup.name,
+        "alerts": split_alerts(request.alerts)[0] if request.alerts else (),
+        "python": request.python or options.python,
+        "asset_root": request.asset_root or options.asset_root,
+        "tags": tuple(request.tags) if are_tags else (),
+    }
     return Manifest(
+        **given,
+        task=task,
         run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{lookup.name}-{secrets.token_hex(2)}",
         created=now.astimezone(UTC).isoformat(timespec="milliseconds"),
-        task=task,
-        library=lookup.name,
-        max_iterations=request.max_iterations,
-        max_frames=request.max_frames,
-        seed=request.seed,
-        deterministic=request.deterministic,
         agent=dict(agent.values),
         agent_name=agent.name,
         agent_source=lookup.agent.source if lookup.agent else "",
@@ -96,19 +99,13 @@ def make_manifest(
             # Their number decides the order of sums, and the next machine may have other cores.
             threads=1 if request.deterministic is True and not os.environ.get(NUMBER) else None,
         ),
-        keep=request.keep,
-        film_every=request.film_every,
-        alerts=split_alerts(request.alerts)[0] if request.alerts else (),
         parent=parent,
         inputs={name: one.origin for name, one in inputs.items()},
         script=(str(task.source), *request.args) if request.script is not None else (),
         launcher=launcher.name,
         launcher_settings=launcher.settings,
-        python=request.python or options.python,
-        asset_root=request.asset_root or options.asset_root,
         git=git,
         versions={**package_versions(), "rlnb": __version__, "python": sys.version.split()[0]},
-        tags=tuple(request.tags) if are_tags else (),
     )
 
 

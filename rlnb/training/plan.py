@@ -17,7 +17,7 @@ from rlnb.records.facts import RunFacts
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks.task import as_task
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.checks import find_problems
 from rlnb.training.inputs import InputFile, find_inputs
 from rlnb.training.lookup import Lookup, look_up
@@ -52,7 +52,7 @@ class Plan:
     """Run to repeat; None for any other training."""
 
 
-def make_plan(request: TrainRequest) -> Plan:
+def make_plan(request: TrainArguments) -> Plan:
     """Return the plan of a request, with all its problems. Nothing is written.
 
     Raises:
@@ -89,7 +89,7 @@ def make_plan(request: TrainRequest) -> Plan:
     )
 
 
-def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tuple[Task, Lookup, AgentChoice]:
+def _looked_up(request: TrainArguments, root: Root, problems: list[Problem]) -> tuple[Task, Lookup, AgentChoice]:
     """Return the task of a request, or that of its script, its library with the task card, and its agent config.
 
     Args:
@@ -119,7 +119,7 @@ def _looked_up(request: TrainRequest, root: Root, problems: list[Problem]) -> tu
     return task, lookup, agent
 
 
-def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
+def _odd_arguments(request: TrainArguments) -> Iterator[Problem]:
     """Find arguments that do not fit the others."""
     are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     if request.args and request.script is None:

@@ -30,7 +30,7 @@ from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import has_hash
 from rlnb.tasks.task import task as task_of
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TRAIN_ARGUMENTS, TrainArguments, recorded_arguments
 from rlnb.training.inputs import InputFile
 from rlnb.training.lookup import Lookup
 from rlnb.training.manifest import Origin
@@ -38,15 +38,10 @@ from rlnb.training.manifest import Origin
 logger = logging.getLogger(__name__)
 Arguments: TypeAlias = "Mapping[str, Any]"
 """Arguments of ``rlnb.train``, by name."""
-_LEFT_OUT_IF_NONE = (
-    *("library", "max_iterations", "max_frames", "seed", "deterministic", "num_envs", "agent", "device", "trust"),
-    *("alerts", "tags", "script", "args"),
-)
-"""Arguments of ``rlnb.train`` of which None is no value of its own. For the others it is, e.g. ``init_from=None``."""
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def request_of(task: Task | str | None, arguments: Arguments) -> TrainRequest:
+def request_of(task: Task | str | None, arguments: Arguments) -> TrainArguments:
     """Return the request of a call. What the call leaves out comes from the run in its argument ``like``, if any.
 
     Args:
@@ -56,21 +51,22 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainRequest:
     Raises:
         TypeError: A name in ``arguments`` is not an argument of ``rlnb.train``.
         RunError: The run is another user's and not trusted, or cannot be repeated.
-        RlnbError: As for :meth:`TrainRequest.of`, or ``like`` is not a run.
+        RlnbError: As for :meth:`TrainArguments.of`, or ``like`` is not a run.
     """
     if arguments.get("like") is None:
-        return TrainRequest.of(task, arguments)
+        return TrainArguments.of(task, arguments)
     like = _run(arguments["like"])
-    arguments = {name: value for name, value in arguments.items() if value is not None or name not in _LEFT_OUT_IF_NONE}
+    no_values = {name for name, argument in TRAIN_ARGUMENTS.items() if not argument.none}  # if they are None
+    arguments = {name: value for name, value in arguments.items() if value is not None or name not in no_values}
     trust = arguments.get("trust") is True
     if like.manifest.script:
         refuse_another_users(like.record, trust=trust)  # the owner alone matters, since a script loads what it wants
         arguments = {name: value for name, value in arguments.items() if name != "trust"}
-        return TrainRequest.of(None, {**_of_script(like, arguments), **arguments, "like": like})
+        return TrainArguments.of(None, {**_of_script(like, arguments), **arguments, "like": like})
     refuse_another_users(like.record, trust=trust)
     if task is None or isinstance(like.record, StockRecord):
         task = task_of(like, trust=trust)
-    return TrainRequest.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})
+    return TrainArguments.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})
 
 
 def _run(like: object) -> RunFacts:
@@ -113,20 +109,9 @@ def _names_agent(agent: AgentArgument) -> bool:
 def _of_task(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of a run with a task, by name, except for the agent config."""
     manifest = like.manifest
-    values = {
-        "library": manifest.library,
-        "seed": manifest.seed,
-        "deterministic": manifest.deterministic,
-        "device": manifest.resources.device,
-        "nproc_per_node": manifest.resources.nproc_per_node,
-        "keep": manifest.keep,
-        "film_every": manifest.film_every,
-        "alerts": list(manifest.alerts),
-        "python": manifest.python,
-        "asset_root": manifest.asset_root,
-        "launcher": _launcher(like, arguments),
-        **_length(like, arguments),
-    }
+    own = ("max_iterations", "max_frames", "num_envs", "tags")  # of the length, the task, and of no other run
+    values: dict[str, object] = {name: value for name, value in recorded_arguments(manifest).items() if name not in own}
+    values |= {"alerts": list(manifest.alerts), "launcher": _launcher(like, arguments), **_length(like, arguments)}
     if _library(like, arguments) != manifest.library:
         logger.warning("The agent config of %s, its weights and its inputs are not those of another library.", like.id)
         return values

@@ -10,14 +10,14 @@ from rlnb.protocol import requests
 from rlnb.records.facts import RunFacts
 from rlnb.simulation import simulator
 from rlnb.spec import Manifest, Task
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
 from rlnb.training.repeat import request_of, say_versions
 
 
-def start(request: TrainRequest) -> RunFacts:
+def start(request: TrainArguments) -> RunFacts:
     """Start a training and return its run at once, as :func:`rlnb.train` does.
 
     Raises:

@@ -58,6 +58,7 @@ LAUNCHERS = [
     "make_launcher",
 ]
 PLUGIN = [
+    "Argument",
     "AssetPack",
     "Command",
     "ENDED",
@@ -70,8 +71,10 @@ PLUGIN = [
     "Result",
     "Role",
     "Space",
+    "TRAIN_ARGUMENTS",
     "gpu_facts",
     "hookimpl",
+    "recorded_arguments",
 ]
 RESULTS = [
     "AgentConfig",

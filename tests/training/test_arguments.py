@@ -13,9 +13,10 @@ import pytest
 import rlnb
 from rlnb.configs.card import AgentCard, TaskCard
 from rlnb.launchers import LocalLauncher
+from rlnb.spec import Manifest, Task
 from rlnb.tasks import card_cache
 from rlnb.training import checks
-from rlnb.training.arguments import AlertArgument, TrainRequest, signature, split_alerts
+from rlnb.training.arguments import AlertArgument, TrainArguments, recorded_arguments, signature, split_alerts
 
 
 def low(run: rlnb.Run) -> bool:
@@ -53,28 +54,9 @@ def test_all_wrong_rules_are_refused_at_once_and_nothing_is_written(root: Path) 
 
 
 PACKAGE = Path(rlnb.__file__).parent
-NAMES = {name for name in inspect.signature(TrainRequest).parameters}
+NAMES = {name for name in inspect.signature(TrainArguments).parameters}
 SO_MANY = 10
 """Number of arguments of ``rlnb.train`` from which a definition or a call counts as a copy of the list."""
-
-
-def stub() -> inspect.Signature:
-    """Return the signature in ``train.pyi``."""
-    tree = ast.parse((PACKAGE / "run" / "train.pyi").read_text(encoding="utf-8"))
-    (node,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "train"]
-    arguments, kinds = node.args, inspect.Parameter
-    parameters = []
-    for arg, default in zip(
-        [*arguments.args, *arguments.kwonlyargs], [*arguments.defaults, *arguments.kw_defaults], strict=True
-    ):
-        kind = kinds.KEYWORD_ONLY if arg in arguments.kwonlyargs else kinds.POSITIONAL_OR_KEYWORD
-        value = ast.literal_eval(default or ast.Constant(None))
-        parameters.append(kinds(arg.arg, kind, default=value, annotation=_text(arg.annotation)))
-    return inspect.Signature(parameters, return_annotation="Run")
-
-
-def _text(annotation: ast.expr | None) -> str:
-    return ast.unparse(annotation).replace('"', "'") if annotation is not None else ""
 
 
 def spelled_out(path: Path) -> Iterator[str]:
@@ -92,17 +74,14 @@ def spelled_out(path: Path) -> Iterator[str]:
             yield f"{path.relative_to(PACKAGE)}:{node.lineno}"
 
 
-def test_the_stub_and_the_request_have_the_same_arguments() -> None:
-    parameters = signature().parameters.values()
-    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in parameters]
-    assert [(p.name, p.kind, p.default, p.annotation) for p in stub().parameters.values()] == written
+def test_the_function_has_the_signature_of_its_arguments() -> None:
     assert inspect.signature(rlnb.train) == signature()
 
 
 def test_the_arguments_are_listed_once() -> None:
     places = [place for path in PACKAGE.rglob("*.py") for place in spelled_out(path)]
     # A manifest has fields of the same names, and verify_sync has some of the arguments.
-    own = {"spec.py", "training/arguments.py", "training/manifest.py", "studies/verify.py"}
+    own = {"spec.py", "training/arguments.py", "studies/verify.py"}
     assert {place.partition(":")[0] for place in places} <= own
     assert sum(place.startswith("training/arguments.py") for place in places) == 1
 
@@ -110,6 +89,13 @@ def test_the_arguments_are_listed_once() -> None:
 def test_every_argument_is_documented() -> None:
     docstring = inspect.getdoc(rlnb.train) or ""
     assert [name for name in NAMES if f"    {name}: " not in docstring] == []
+
+
+def test_an_argument_is_recorded_where_it_says() -> None:
+    manifest = Manifest(run_id="a", created="", task=Task(id="Echo", num_envs=8), library="echo", keep=3)
+    recorded = recorded_arguments(manifest)
+    assert (recorded["num_envs"], recorded["keep"], recorded["library"]) == (8, 3, "echo")
+    assert "inputs" not in recorded, "the manifest has where they come from, and not what the call was given"
 
 
 def test_an_unknown_argument_is_refused_with_the_closest_name() -> None:

@@ -18,7 +18,7 @@ from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.storage.files import source_hash
 from rlnb.storage.serial import from_json
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import array_problems, create_array, create_run, train_array
 from rlnb.training.plan import make_plan
 
@@ -122,9 +122,9 @@ def launcher(monkeypatch: pytest.MonkeyPatch) -> Arrays:
     return Arrays()
 
 
-def requests(launcher: Launcher | None, count: int = 3, **arguments: object) -> list[TrainRequest]:
+def requests(launcher: Launcher | None, count: int = 3, **arguments: object) -> list[TrainArguments]:
     return [
-        TrainRequest.of("Echo", {"library": "echo", "seed": seed, "launcher": launcher, **arguments})
+        TrainArguments.of("Echo", {"library": "echo", "seed": seed, "launcher": launcher, **arguments})
         for seed in range(count)
     ]
 

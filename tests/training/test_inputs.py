@@ -22,7 +22,7 @@ from rlnb.spec import Json
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json
 from rlnb.training import lookup
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import create_run
 from rlnb.training.plan import Plan, make_plan
 
@@ -98,7 +98,7 @@ def teacher(
 
 
 def plan_of(library: str, **arguments: Any) -> Plan:
-    return make_plan(TrainRequest(task="Balance", library=library, **arguments))
+    return make_plan(TrainArguments(task="Balance", library=library, **arguments))
 
 
 def texts(plan: Plan) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_superfluous_input_is_a_problem(root: Path, tmp_path: Path, distils: N
     demos.touch()
     (text,) = texts(plan_of("clones", inputs={"demos": demos, "note": demos}))
     assert text == ("clones has no input 'note'. Its inputs: 'demos', 'notes'. Did you mean 'notes'? Use one of these.")
-    (text,) = texts(make_plan(TrainRequest(task="Echo", library="echo", inputs={"teacher": demos})))
+    (text,) = texts(make_plan(TrainArguments(task="Echo", library="echo", inputs={"teacher": demos})))
     assert text == "echo has no input 'teacher'. Its inputs: none. Leave inputs out."
     teacher(root)
     plan = plan_of("student", inputs={"teacher": "a-teacher"}, agent={"class_name": "Learns"})
@@ -197,7 +197,7 @@ def test_a_teacher_with_other_actions_is_refused(root: Path, distils: None) -> N
         "The input 'teacher', a-teacher, has 8 actions, but Balance has 1. Use a run of Balance."
     ]
     wider = rlnb.Task(id="Balance", overrides={"action_space": 8})
-    assert texts(make_plan(TrainRequest(task=wider, library="student", inputs={"teacher": "a-teacher"}))) == []
+    assert texts(make_plan(TrainArguments(task=wider, library="student", inputs={"teacher": "a-teacher"}))) == []
 
 
 def test_a_teacher_with_other_terms_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

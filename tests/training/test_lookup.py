@@ -18,7 +18,7 @@ from rlnb.plugin import Library, Problem, hookimpl
 from rlnb.protocol import messages
 from rlnb.spec import Task
 from rlnb.training import lookup
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.lookup import Lookup
 from rlnb.training.plan import make_plan
 
@@ -99,7 +99,7 @@ def test_a_library_without_a_simulator_needs_no_card() -> None:
 @pytest.mark.usefixtures("card")
 def test_the_manifest_has_the_name_and_the_source_of_the_agent_config() -> None:
     name = "rsl_rl_small_cfg_entry_point"
-    manifest = make_plan(TrainRequest(task="Isaac-Lift", agent=[name, {"gamma": 0.9}])).manifest
+    manifest = make_plan(TrainArguments(task="Isaac-Lift", agent=[name, {"gamma": 0.9}])).manifest
     assert (manifest.library, manifest.agent_name, manifest.agent_source) == ("rsl_rl", name, "small")
     assert manifest.agent == {"gamma": 0.9}
 

@@ -13,7 +13,7 @@ from rlnb.configs.card import TaskCard
 from rlnb.hooks import plugins
 from rlnb.storage import files
 from rlnb.training import lookup
-from rlnb.training.arguments import TrainRequest
+from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import refuse
 from rlnb.training.plan import make_plan
 
@@ -32,7 +32,7 @@ def test_the_name_of_a_launcher_is_refused(root: Path) -> None:
 
 
 def test_the_problems_of_all_parts_of_a_request_are_reported_together(root: Path) -> None:
-    request = TrainRequest(
+    request = TrainArguments(
         task="Echo", library="echo", init_from="no-such-run", agent="no-such.yaml", tags="baseline", seed=-1
     )
     plan = make_plan(request)
@@ -52,7 +52,7 @@ def test_the_problems_of_all_parts_of_a_request_are_reported_together(root: Path
 
 def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
     plan = make_plan(
-        TrainRequest(
+        TrainArguments(
             task="Echo", library="echo", num_envs=8, agent={"+group": {"value": 1}}, nproc_per_node=2, tags=["a"]
         )
     )
@@ -64,19 +64,19 @@ def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
 
 
 def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: Path) -> None:
-    (problem,) = make_plan(TrainRequest(task="Echo", library="echo", args=["--seed", "3"])).problems
+    (problem,) = make_plan(TrainArguments(task="Echo", library="echo", args=["--seed", "3"])).problems
     assert problem.what == "args=['--seed', '3'] needs a script."
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
-        TrainRequest.of(None, {})
+        TrainArguments.of(None, {})
 
 
 def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:
-    assert make_plan(TrainRequest(task="Echo", library="echo", nproc_per_node="auto")).measure_ranks
+    assert make_plan(TrainArguments(task="Echo", library="echo", nproc_per_node="auto")).measure_ranks
 
 
 def test_a_deterministic_training_has_one_thread_on_every_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def threads(**arguments: bool) -> int | None:
-        request = TrainRequest(task="Echo", library="echo", **arguments)  # type: ignore[arg-type]
+        request = TrainArguments(task="Echo", library="echo", **arguments)  # type: ignore[arg-type]
         return make_plan(request).manifest.resources.threads
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -91,7 +91,7 @@ def test_the_config_of_a_whole_run_is_taken_without_what_the_request_decides(
     config = plugins.agent_config(plugins.library("echo").default_agent)
     path = tmp_path / "agent.yaml"
     path.write_text(json.dumps({**config, "goal": 3.0, "seed": 7}))
-    plan = make_plan(TrainRequest(task="Echo", library="echo", agent=path))
+    plan = make_plan(TrainArguments(task="Echo", library="echo", agent=path))
     assert plan.problems == ()
     assert (plan.manifest.agent["goal"], "seed" in plan.manifest.agent) == (3.0, False)
     assert "agent.yaml is the config of a whole run. Not taken from it: seed." in caplog.text
@@ -99,7 +99,7 @@ def test_the_config_of_a_whole_run_is_taken_without_what_the_request_decides(
 
 def test_a_script_takes_an_asset_root(root: Path, tmp_path: Path) -> None:
     (script := tmp_path / "train.py").touch()
-    plan = make_plan(TrainRequest(script=script, asset_root="/mnt/assets"))
+    plan = make_plan(TrainArguments(script=script, asset_root="/mnt/assets"))
     assert (plan.problems, plan.manifest.asset_root) == ((), "/mnt/assets")
 
 
@@ -108,5 +108,5 @@ def test_a_plan_says_what_was_chosen_in_place_of_isaac_sim(
 ) -> None:
     files.warn_once.cache_clear()
     monkeypatch.setattr(lookup, "card_of", lambda *_: TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()",)))
-    make_plan(TrainRequest(task="Mine", library="rsl_rl"))
+    make_plan(TrainArguments(task="Mine", library="rsl_rl"))
     assert "Mine leaves its physics to Isaac Sim, which is not installed." in caplog.text

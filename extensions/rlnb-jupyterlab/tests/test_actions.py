@@ -30,8 +30,8 @@ async def test_an_action_is_an_rlnb_command_and_reports_its_end(jp_fetch: Any, j
     while run.state != "cancelled":
         await asyncio.sleep(0.1)
     shown = await asked(jp_fetch, "runs", key_of(run))
-    assert (shown["row"]["error"], shown["jobs"][0]["error"]) == ("", ""), "a cancellation is a state, not an error"
-    assert "error" not in dict(shown["overview"])
+    assert (shown["row"]["reason"], shown["jobs"][0]["error"]) == ("", ""), "a cancellation is a state, not an error"
+    assert "reason" not in dict(shown["overview"])
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
     await heard(stream, "action", id=name, state="done")

@@ -120,12 +120,20 @@ def test_a_malformed_form_is_refused(form: dict[str, Any]) -> None:
 
 def test_the_form_of_a_run_is_read_back_unchanged() -> None:
     form = form_of(MANIFEST)
-    assert form.launcher == "slurm(nodes=2, walltime='08:00:00')"
-    assert read(dataclasses.asdict(form)) == form
+    assert form["launcher"] == "slurm(nodes=2, walltime='08:00:00')"
+    assert read(form) == form
+
+
+def test_the_recorded_arguments_of_a_run_are_in_its_code() -> None:
+    others: dict[str, Any] = {"max_iterations": 7, "keep": 3, "film_every": 50}
+    manifest = dataclasses.replace(MANIFEST, **others, alerts=("failed", "function low"))
+    text = called(code_of(manifest), "rlnb.train")
+    assert text.items() >= others.items()
+    assert text["alerts"] == ["failed"], "only the notebook that started the run has the function"
 
 
 @pytest.mark.parametrize("name", ["/etc/agent.yaml", "agent.yaml", "notes", "generic.yaml"])
 def test_an_agent_config_is_a_name_and_never_a_file(name: str) -> None:
     with pytest.raises(Malformed, match="is not the name of an agent config"):
         read({"task": "Echo", "agent_config": name})
-    assert read({"task": "Echo", "agent_config": "generic"}).agent_config == "generic"
+    assert read({"task": "Echo", "agent_config": "generic"})["agent_config"] == "generic"

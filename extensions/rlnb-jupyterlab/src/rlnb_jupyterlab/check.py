@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import rlnb
 from rlnb.launchers import make_launcher
@@ -43,9 +44,10 @@ def agent(fields: Mapping[str, Json]) -> FormAgent:
     """Return the agent config of a form; an empty one if the form has a problem that hides the config."""
     try:
         form = read(fields)
-        if not form.task:
+        if "task" not in form:
             return FormAgent()
-        config = _task(form).agent(form.library or None, form.agent_config or None)
+        names: Any = form
+        config = _task(form).agent(names.get("library"), names.get("agent_config"))
     except (Malformed, rlnb.RlnbError, *WRONG_TYPE):
         return FormAgent()  # the problems of the form say why
     return FormAgent(source=config.source, names=config.others)
@@ -57,8 +59,8 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
     items: Sequence[Problem]
     try:
         form = read(fields)
-        name, settings = launcher_of(form.launcher)
-        if not form.task:
+        name, settings = launcher_of(str(form.get("launcher", "")))
+        if "task" not in form:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = make_launcher(name, settings)
         task = _task(form)
@@ -75,15 +77,9 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
 
 
 def _task(form: Form) -> rlnb.Task:
-    return rlnb.task(
-        form.task,
-        overrides=form.overrides,
-        presets=form.presets,
-        physics=form.physics,
-        renderer=form.renderer,
-        launcher_args=form.launcher_args,
-        imports=form.imports or None,
-    )
+    of_task: Any
+    of_task, _ = arguments(form)
+    return rlnb.task(str(form["task"]), **of_task)
 
 
 if __name__ == "__main__":

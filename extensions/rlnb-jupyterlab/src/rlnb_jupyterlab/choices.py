@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import rlnb
 from rlnb.launchers import QueueTable
+from rlnb.plugin import TRAIN_ARGUMENTS
 from rlnb_jupyterlab import subprocesses
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,36 @@ class Installed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """A field of the form, which is an argument of ``rlnb.train``."""
+
+    name: str
+    label: str
+    whole: bool
+    """Whether it takes whole numbers."""
+    default: str
+    """Its first text; empty if that is left to the task or the library."""
+    choices: Sequence[str]
+    """Texts that the field offers."""
+
+
+def fields() -> list[Field]:
+    """Return the fields for which the page needs nothing but this description."""
+    parameters = inspect.signature(rlnb.train).parameters
+    return [
+        Field(
+            name=name,
+            label=argument.label,
+            whole="int" in str(parameters[name].annotation),
+            default="" if parameters[name].default is None else str(parameters[name].default),
+            choices=argument.choices,
+        )
+        for name, argument in TRAIN_ARGUMENTS.items()
+        if argument.label
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
     """All choices of a form; the names of the fields are those of ``Registry`` in ``ts/server/protocol.ts``."""
 
@@ -65,7 +97,7 @@ class Offer:
     tasks: Sequence[str]
     complete: bool
     """Whether the search for Isaac Lab's tasks has ended."""
-    devices: Sequence[str] = ("auto", "cpu", "cuda")
+    fields: Sequence[Field]
 
 
 class Choices:
@@ -110,6 +142,7 @@ class Choices:
             launchers=[launcher.name for launcher in installed.launchers],
             tasks=list(dict.fromkeys([*cells, *self._tasks])),
             complete=self._search.done(),
+            fields=fields(),
         )
 
     async def stop(self) -> None:

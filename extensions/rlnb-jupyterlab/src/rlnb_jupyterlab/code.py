@@ -3,75 +3,58 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
+import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import TypeAlias
 
-from rlnb.plugin import Manifest
+import rlnb
+from rlnb.plugin import TRAIN_ARGUMENTS, Manifest, recorded_arguments
 from rlnb_jupyterlab.messages import Json
 
+Form: TypeAlias = "Mapping[str, Json]"
+"""The fields of the form by name, without those at their default. They are the arguments of ``rlnb.task`` and
+``rlnb.train``, but the launcher is a call, such as ``slurm(nodes=2)``, and ``agent_config`` names an agent config."""
 OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args", "imports")
+TABLES, TEXTS = ("overrides", "agent", "launcher_args"), ("task", "library", "agent_config", "device", "launcher")
+NAMES = {"task", "launcher", "agent", "agent_config", *OF_TASK}
+NAMES |= {name for name, argument in TRAIN_ARGUMENTS.items() if argument.recorded} - {"python", "asset_root"}
+"""Names of the fields. A page names no code and no file that the check of a form would then execute or read."""
+DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(rlnb.train).parameters.items()}
 LOCAL = "local"
+OF_A_FUNCTION = "function "
+"""Begin of the name of an alert rule that is a function, which only the notebook that started the run has."""
 
 
 class Malformed(ValueError):
     """A form that has a field of an unknown name, or a value of the wrong type."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
-    """All fields of the form; a field with its default value becomes no argument."""
-
-    task: str = ""
-    library: str = ""
-    """Name of the library; empty for the task's default."""
-    num_envs: int | None = None
-    max_iterations: int | None = None
-    max_frames: int | None = None
-    seed: int | None = 42
-    deterministic: bool = False
-    device: str = "auto"
-    nproc_per_node: int | str | None = None
-    launcher: str = LOCAL
-    """A call, such as ``slurm(nodes=2)``."""
-    overrides: Mapping[str, Json] = field(default_factory=dict)
-    agent_config: str = ""
-    """Name of an agent config of the task; empty for the library's usual one."""
-    agent: Mapping[str, Json] = field(default_factory=dict)
-    presets: Sequence[str] = field(default_factory=list)
-    physics: str | None = None
-    renderer: str | None = None
-    launcher_args: Mapping[str, Json] = field(default_factory=dict)
-    imports: Sequence[str] = field(default_factory=list)
-    tags: Sequence[str] = field(default_factory=list)
-
-
-DEFAULTS = Form()
-NAMES = tuple(field.name for field in dataclasses.fields(Form))
-
-
 def read(fields: Mapping[str, Json]) -> Form:
-    """Return the form that a page has sent; a field that is null or an empty string gets its default.
+    """Return the form that a page has sent.
 
     Raises:
         Malformed: A field has an unknown name, or a value of the wrong type.
     """
-    if unknown := sorted(set(fields) - set(NAMES)):
+    if unknown := sorted(set(fields) - NAMES):
         raise Malformed(f"{unknown[0]!r} is not a field of the form.")
-    form = Form(**{name: value for name, value in fields.items() if value not in (None, "")})  # type: ignore[arg-type]
-    for name in ("overrides", "agent", "launcher_args"):
-        table = getattr(form, name)
+    form = {
+        name: value
+        for name, value in fields.items()
+        if value not in (None, "", {}, []) and (name not in DEFAULTS or value != DEFAULTS[name])
+    }
+    for name in TABLES:
+        table = form.get(name, {})
         if not isinstance(table, Mapping) or not all(isinstance(path, str) for path in table):
             raise Malformed(f"{name} is not a table of names and values.")
-    for name in ("task", "library", "agent_config", "device", "launcher"):
-        if not isinstance(getattr(form, name), str):
+    for name in TEXTS:
+        if not isinstance(form.get(name, ""), str):
             raise Malformed(f"{name} is not text.")
-    if form.agent_config and not re.fullmatch(r"generic|\w+_cfg_entry_point", form.agent_config):  # a file is not read
+    config = str(form.get("agent_config", "generic"))
+    if not re.fullmatch(r"generic|\w+_cfg_entry_point", config):  # a file is not read
         raise Malformed(
-            f"{form.agent_config!r} is not the name of an agent config. Use generic or a name that ends "
-            "with _cfg_entry_point."
+            f"{config!r} is not the name of an agent config. Use generic or a name that ends with _cfg_entry_point."
         )
     return form
 
@@ -96,12 +79,11 @@ def launcher_of(text: str) -> tuple[str, dict[str, Json]]:
 
 def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without the task and the launcher."""
-    values = {name: getattr(form, name) for name in NAMES if name not in ("task", "launcher")}
-    changes = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
-    if config := changes.pop("agent_config", None):
-        changes["agent"] = [config, changes["agent"]] if "agent" in changes else config
-    of_task = {name: value for name, value in changes.items() if name in OF_TASK}
-    return of_task, {name: value for name, value in changes.items() if name not in OF_TASK}
+    values = {name: value for name, value in form.items() if name not in ("task", "launcher")}
+    if config := values.pop("agent_config", None):
+        values["agent"] = [config, values["agent"]] if "agent" in values else config
+    of_task = {name: value for name, value in values.items() if name in OF_TASK}
+    return of_task, {name: value for name, value in values.items() if name not in OF_TASK}
 
 
 def code(form: Form) -> str:
@@ -111,11 +93,12 @@ def code(form: Form) -> str:
         Malformed: The form's launcher is not a call.
     """
     of_task, of_train = arguments(form)
-    name, settings = launcher_of(form.launcher)
+    name, settings = launcher_of(str(form.get("launcher", LOCAL)))
+    task = form.get("task", "")
     lines = ["import rlnb", ""]
     if of_task:
-        lines += ["task = rlnb.task(", f"    {form.task!r},", *_lines(of_task), ")"]
-    lines += ["run = rlnb.train(", "    task," if of_task else f"    {form.task!r},", *_lines(of_train)]
+        lines += ["task = rlnb.task(", f"    {task!r},", *_lines(of_task), ")"]
+    lines += ["run = rlnb.train(", "    task," if of_task else f"    {task!r},", *_lines(of_train)]
     if name != LOCAL:
         lines.append(f"    launcher=rlnb.{name}({_keywords(settings)}),")
     return "\n".join([*lines, ")", "run.watch()"]) + "\n"
@@ -134,32 +117,25 @@ def code_of(manifest: Manifest) -> str:
 
 
 def form_of(manifest: Manifest) -> Form:
-    """Return the form that starts such a run again."""
-    task, resources = manifest.task, manifest.resources
-    settings = {
-        name: value for name, value in manifest.launcher_settings.items() if value not in (None, [], (), {}, "")
+    """Return the form that starts such a run again.
+
+    Raises:
+        Malformed: The manifest, which may be another user's, has a value that no form can have.
+    """
+    task, settings = manifest.task, _plain(manifest.launcher_settings)
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value not in (None, [], {}, ""))
+    values = {
+        **recorded_arguments(manifest),
+        **{name: getattr(task, name) for name in OF_TASK},
+        "task": task.id,
+        "launcher": LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({given})",
+        "agent_config": manifest.agent_name,
+        "agent": manifest.agent,
+        "alerts": [rule for rule in manifest.alerts if not rule.startswith(OF_A_FUNCTION)],
     }
-    return Form(
-        task=task.id,
-        library=manifest.library,
-        num_envs=task.num_envs,
-        max_iterations=manifest.max_iterations,
-        max_frames=manifest.max_frames,
-        seed=manifest.seed,
-        deterministic=manifest.deterministic,
-        device=resources.device,
-        nproc_per_node=resources.nproc_per_node if resources.nproc_per_node > 1 else None,
-        launcher=LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({_keywords(settings)})",
-        overrides=_plain(task.overrides),
-        agent_config=manifest.agent_name or "",
-        agent=_plain(manifest.agent),
-        presets=list(task.presets),
-        physics=task.physics,
-        renderer=task.renderer,
-        launcher_args=_plain(task.launcher_args),
-        imports=list(task.imports),
-        tags=list(manifest.tags),
-    )
+    if manifest.resources.nproc_per_node == 1:
+        del values["nproc_per_node"]
+    return read({name: value for name, value in _plain(values).items() if name in NAMES})
 
 
 def _plain(values: Mapping[str, Json]) -> dict[str, Json]:

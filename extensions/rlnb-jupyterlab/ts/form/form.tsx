@@ -7,11 +7,12 @@ import { runsIcon } from '../parts/icons';
 import { useLoaded } from '../parts/loaded';
 import { useSignal } from '../parts/signal';
 import { useDesk, View } from '../parts/view';
-import type { Wish } from '../server/protocol';
+import type { Field, Wish } from '../server/protocol';
 import { refusalOf } from '../server/server';
 import { Checker } from './checker';
 import { BLANK, type Fields, wishOf, wrongWord } from './wish';
 
+const NONE: readonly Field[] = [];
 /** Milliseconds between two requests for the choices, until the server has found all tasks. */
 const AGAIN = 5000;
 
@@ -37,7 +38,8 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
   const { value: registry, failure } = useLoaded(() => server.registry(), [server], complete ? null : AGAIN);
   const checker = useMemo(() => new Checker(wish => server.check(wish)), [server]);
   const verdict = useSignal(checker.changed, () => checker.verdict);
-  const { wish, wrong } = useMemo(() => wishOf(fields), [fields]);
+  const declared = registry?.fields ?? NONE;
+  const { wish, wrong } = useMemo(() => wishOf(fields, declared), [fields, declared]);
 
   useEffect(() => setComplete(registry?.complete ?? false), [registry]);
   useEffect(() => () => checker.dispose(), [checker]);
@@ -47,15 +49,15 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
     }
   }, [checker, wish, wrong]);
 
-  const set = (name: keyof Fields) => (text: string) => {
+  const set = (name: string) => (text: string) => {
     const changed = { ...fields, [name]: text };
     setFields(changed);
     onChange(changed);
   };
-  const text = (name: keyof Fields) => ({
-    value: fields[name],
+  const text = (name: string, first = '') => ({
+    value: fields[name] ?? first,
     onChange: set(name),
-    wrong: wrong.filter(({ field }) => field === name).map(one => wrongWord(one, trans))
+    wrong: wrong.filter(({ field }) => field === name).map(one => wrongWord(one, declared, trans))
   });
   const current = verdict?.wish === wish ? verdict : null;
   const asking = wish.task !== '' && wrong.length === 0 && !current;
@@ -72,21 +74,26 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
         </Text>
         <label className="rlnb-Field">
           <span>{trans.__('Library')}</span>
-          <HTMLSelect value={fields.library} onChange={event => set('library')(event.target.value)}>
-            {[...new Set(['', fields.library, ...(registry?.libraries.map(({ name }) => name) ?? [])])].map(name => (
+          <HTMLSelect value={fields.library ?? ''} onChange={event => set('library')(event.target.value)}>
+            {[...new Set(['', fields.library ?? '', ...(registry?.libraries.map(({ name }) => name) ?? [])])].map(name => (
               <option key={name} value={name}>
                 {name || trans.__("the task's default")}
               </option>
             ))}
           </HTMLSelect>
         </label>
-        <Text label={trans.__('Environments')} {...text('num_envs')} placeholder={trans.__("the task's default")} numeric />
-        <Text label={trans.__('Iterations')} {...text('max_iterations')} placeholder={trans.__("the library's default")} numeric />
-        <Text label={trans.__('Seed')} {...text('seed')} numeric />
-        <Text label={trans.__('Device')} {...text('device')} choices={registry?.devices ?? []} />
-        <Text label={trans.__('Processes per node')} {...text('nproc_per_node')} choices={['auto']} placeholder="1">
-          {library && !library.distributed && trans.__('%1 trains in one process only.', library.name)}
-        </Text>
+        {declared.map(({ name, label, whole, choices, default: first }) => (
+          <Text
+            key={name}
+            label={trans.__(label)}
+            {...text(name, first)}
+            placeholder={trans.__('default')}
+            {...(choices.length > 0 ? { choices } : {})}
+            numeric={whole && choices.length === 0}
+          >
+            {name === 'nproc_per_node' && library && !library.distributed && trans.__('%1 trains in one process only.', library.name)}
+          </Text>
+        ))}
         <Text label={trans.__('Launcher')} {...text('launcher')} choices={registry?.launchers ?? []} placeholder="slurm(nodes=2)" wide />
         <Lines
           label={trans.__("Values of the task's config, one name=value per line")}

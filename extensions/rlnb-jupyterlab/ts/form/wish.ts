@@ -1,74 +1,56 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Wish } from '../server/protocol';
+import type { Field, Value, Wish } from '../server/protocol';
 import { parsePairs } from './pairs';
 
 /** The text of each field of the form, as the user typed it. */
-export type Fields = { readonly [name in keyof Wish]: string };
+export type Fields = Readonly<Record<string, string>>;
 
 /** A field with invalid text. */
 export interface Wrong {
-  readonly field: keyof Wish;
+  readonly field: string;
   readonly text: string;
 }
 
-export const BLANK: Fields = {
-  task: '',
-  library: '',
-  num_envs: '',
-  max_iterations: '',
-  seed: '42',
-  device: 'auto',
-  nproc_per_node: '',
-  launcher: 'local',
-  overrides: '',
-  agent_config: '',
-  agent: ''
-};
+/** The fields that the form declares itself. */
+export const BLANK: Fields = { task: '', library: '', launcher: 'local', overrides: '', agent_config: '', agent: '' };
 
 /** Returns the error of an invalid field. */
-export function wrongWord({ field, text }: Wrong, trans: TranslationBundle): string {
-  switch (field) {
-    case 'overrides':
-    case 'agent':
-      return trans.__('Not name=value: line %1', text);
-    case 'nproc_per_node':
-      return trans.__('%1 is neither a whole number nor "auto".', text);
-    default:
-      return trans.__('%1 is not a whole number.', text);
+export function wrongWord({ field, text }: Wrong, declared: readonly Field[], trans: TranslationBundle): string {
+  const choices = declared.find(({ name }) => name === field)?.choices;
+  if (!choices) {
+    return trans.__('Not name=value: line %1', text);
   }
+  return choices.length > 0 ? trans.__('%1 is neither a whole number nor "%2".', text, choices.join('", "')) : trans.__('%1 is not a whole number.', text);
 }
 
 /** Returns the arguments that a form gives, without its invalid fields, and those fields. */
-export function wishOf(fields: Fields): { readonly wish: Wish; readonly wrong: readonly Wrong[] } {
+export function wishOf(fields: Fields, declared: readonly Field[]): { readonly wish: Wish; readonly wrong: readonly Wrong[] } {
   const wrong: Wrong[] = [];
-  const whole = (field: 'num_envs' | 'max_iterations' | 'seed' | 'nproc_per_node'): number | null => {
-    const text = fields[field].trim();
-    if (text === '') {
-      return null;
+  const text = (name: string) => (fields[name] ?? '').trim();
+  const value = ({ name, whole, choices, default: first }: Field): Value => {
+    const typed = (fields[name] ?? first).trim();
+    if (typed === '' || !whole || choices.includes(typed)) {
+      return typed || null;
     }
-    if (/^-?\d+$/.test(text)) {
-      return Number(text);
+    if (/^-?\d+$/.test(typed)) {
+      return Number(typed);
     }
-    wrong.push({ field, text });
+    wrong.push({ field: name, text: typed });
     return null;
   };
-  const pairs = (field: 'overrides' | 'agent') => {
-    const parsed = parsePairs(fields[field]);
-    wrong.push(...parsed.wrong.map(text => ({ field, text })));
+  const pairs = (name: string) => {
+    const parsed = parsePairs(fields[name] ?? '');
+    wrong.push(...parsed.wrong.map(line => ({ field: name, text: line })));
     return parsed.values;
   };
   const wish: Wish = {
-    task: fields.task.trim(),
-    library: fields.library,
-    num_envs: whole('num_envs'),
-    max_iterations: whole('max_iterations'),
-    seed: whole('seed'),
-    device: fields.device.trim(),
-    nproc_per_node: fields.nproc_per_node.trim() === 'auto' ? 'auto' : whole('nproc_per_node'),
-    launcher: fields.launcher.trim(),
+    task: text('task'),
+    library: text('library'),
+    launcher: text('launcher'),
+    agent_config: text('agent_config'),
+    ...Object.fromEntries(declared.map(field => [field.name, value(field)])),
     overrides: pairs('overrides'),
-    agent_config: fields.agent_config.trim(),
     agent: pairs('agent')
   };
   return { wish, wrong };

@@ -109,9 +109,21 @@ export interface Registry {
   }[];
   readonly launchers: readonly string[];
   readonly tasks: readonly string[];
-  readonly devices: readonly string[];
+  /** The fields of the form that need nothing but their description. */
+  readonly fields: readonly Field[];
   /** False while the server is still searching for tasks. */
   readonly complete: boolean;
+}
+
+/** A field of the form, which is an argument of rlnb.train. */
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  /** Whether the field takes whole numbers, besides its choices. */
+  readonly whole: boolean;
+  /** Its first text; empty if that is left to the task or the library. */
+  readonly default: string;
+  readonly choices: readonly string[];
 }
 
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
@@ -208,17 +220,14 @@ export interface Cluster {
 export interface Wish {
   readonly task: string;
   readonly library: string;
-  readonly num_envs: number | null;
-  readonly max_iterations: number | null;
-  readonly seed: number | null;
-  readonly device: string;
-  readonly nproc_per_node: number | 'auto' | null;
   /** A call, such as slurm(nodes=2). */
   readonly launcher: string;
   readonly overrides: Readonly<Record<string, Value>>;
   /** The name of an agent config of the task; empty for the usual one. */
   readonly agent_config: string;
   readonly agent: Readonly<Record<string, Value>>;
+  /** The values of the fields that the server describes. */
+  readonly [name: string]: Value;
 }
 
 export interface Problem {

@@ -3,7 +3,7 @@ import { BLANK, wishOf } from '../../form/wish';
 import type { Checked, Wish } from '../../server/protocol';
 
 describe('Checker', () => {
-  const wish = (task: string): Wish => wishOf({ ...BLANK, task }).wish;
+  const wish = (task: string): Wish => wishOf({ ...BLANK, task }, []).wish;
 
   function checker() {
     const requests: { task: string; answer: (checked: Checked) => void; fail: (reason: unknown) => void }[] = [];

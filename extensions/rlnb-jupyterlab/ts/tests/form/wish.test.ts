@@ -1,12 +1,22 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { BLANK, wishOf, wrongWord } from '../../form/wish';
+import type { Field } from '../../server/protocol';
 
 const trans = { __: (text: string, ...values: string[]) => text.replace(/%(\d)/g, (_, n) => values[n - 1]!) } as TranslationBundle;
 
+const field = (name: string, first = '', choices: string[] = [], whole = true): Field => ({ name, label: name, whole, default: first, choices });
+const DECLARED = [
+  field('max_iterations'),
+  field('seed', '42'),
+  field('num_envs'),
+  field('device', 'auto', ['auto', 'cpu'], false),
+  field('nproc_per_node', '', ['auto'])
+];
+
 describe('wishOf', () => {
   it('leaves empty fields to the task', () => {
-    const { wish, wrong } = wishOf({ ...BLANK, task: ' Isaac-Ant-Direct ' });
+    const { wish, wrong } = wishOf({ ...BLANK, task: ' Isaac-Ant-Direct ' }, DECLARED);
     expect(wish).toEqual({
       task: 'Isaac-Ant-Direct', library: '', num_envs: null, max_iterations: null, seed: 42, device: 'auto',
       nproc_per_node: null, launcher: 'local', overrides: {}, agent_config: '', agent: {}
@@ -14,20 +24,25 @@ describe('wishOf', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('reads numbers and lines', () => {
-    const { wish } = wishOf({ ...BLANK, num_envs: ' 512 ', nproc_per_node: 'auto', overrides: 'sim.dt=0.005', agent: 'algorithm.lr=3e-4' });
-    expect([wish.num_envs, wish.nproc_per_node]).toEqual([512, 'auto']);
+  it('reads numbers, choices and lines', () => {
+    const text = { ...BLANK, num_envs: ' 512 ', nproc_per_node: 'auto', device: 'cuda:1', overrides: 'sim.dt=0.005', agent: 'algorithm.lr=3e-4' };
+    const { wish } = wishOf(text, DECLARED);
+    expect([wish.num_envs, wish.nproc_per_node, wish.device]).toEqual([512, 'auto', 'cuda:1']);
     expect([wish.overrides, wish.agent]).toEqual([{ 'sim.dt': 0.005 }, { 'algorithm.lr': 0.0003 }]);
   });
 
+  it('takes any field that the server describes', () => {
+    expect(wishOf({ ...BLANK, keep: '3' }, [field('keep')]).wish.keep).toBe(3);
+  });
+
   it('leaves a negative number to the server, which knows its fix', () => {
-    expect(wishOf({ ...BLANK, num_envs: '-4' })).toMatchObject({ wish: { num_envs: -4 }, wrong: [] });
+    expect(wishOf({ ...BLANK, num_envs: '-4' }, DECLARED)).toMatchObject({ wish: { num_envs: -4 }, wrong: [] });
   });
 
   it('returns the fields that are not a number or not name=value', () => {
-    expect(wishOf({ ...BLANK, num_envs: '12.5', seed: 'x', agent: 'nothing' }).wrong).toEqual([
-      { field: 'num_envs', text: '12.5' },
+    expect(wishOf({ ...BLANK, num_envs: '12.5', seed: 'x', agent: 'nothing' }, DECLARED).wrong).toEqual([
       { field: 'seed', text: 'x' },
+      { field: 'num_envs', text: '12.5' },
       { field: 'agent', text: '1: nothing' }
     ]);
   });
@@ -36,8 +51,8 @@ describe('wishOf', () => {
     ['seed', 'x is not a whole number.'],
     ['nproc_per_node', 'x is neither a whole number nor "auto".'],
     ['agent', 'Not name=value: line 1: x']
-  ] as const)('returns the error of the field %p', (field, error) => {
-    const { wrong } = wishOf({ ...BLANK, [field]: 'x' });
-    expect(wrong.map(one => wrongWord(one, trans))).toEqual([error]);
+  ] as const)('returns the error of the field %p', (name, error) => {
+    const { wrong } = wishOf({ ...BLANK, [name]: 'x' }, DECLARED);
+    expect(wrong.map(one => wrongWord(one, DECLARED, trans))).toEqual([error]);
   });
 });
