@@ -110,15 +110,16 @@ def _of_task(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of a run with a task, by name, except for the agent config."""
     manifest = like.manifest
     own = ("max_iterations", "max_frames", "num_envs", "tags")  # of the length, the task, and of no other run
-    values: dict[str, object] = {name: value for name, value in recorded_arguments(manifest).items() if name not in own}
-    values |= {"alerts": list(manifest.alerts), "launcher": _launcher(like, arguments), **_length(like, arguments)}
+    values: Arguments = {name: value for name, value in recorded_arguments(manifest).items() if name not in own}
+    values = {**values, "alerts": list(manifest.alerts), "launcher": _launcher(like, arguments)}
+    values = {**values, **_length(like, arguments)}
     if _library(like, arguments) != manifest.library:
         logger.warning("The agent config of %s, its weights and its inputs are not those of another library.", like.id)
         return values
     if "init_from" not in arguments and manifest.parent is not None:
-        values["init_from"] = weights_of(like)
+        values = {**values, "init_from": weights_of(like)}
     if "inputs" not in arguments and manifest.inputs:
-        values["inputs"] = _inputs(like)
+        values = {**values, "inputs": _inputs(like)}
     return values
 
 
