@@ -22,6 +22,7 @@ from rlnb.hooks import plugins
 from rlnb.metrics.metrics import Metrics
 from rlnb.records import remote, weights
 from rlnb.records.layout import JobDir, RunDir, is_match
+from rlnb.records.options import TrainOptions, options_of
 from rlnb.spec import Started
 from rlnb.storage import entries, files
 from rlnb.storage.entries import files_below
@@ -46,17 +47,20 @@ class Trained(Protocol):
 
 
 class Checkpoints(list[Path]):
-    """Checkpoints of a run, oldest iteration first.
+    """Checkpoints of a run, oldest iteration first, after those that it has abandoned.
 
     Args:
         paths: The checkpoints.
         record: The run.
         far: Those that are only on another machine, with the paths that they have here once they are copied.
+        abandoned: Those that a later training took back, because it went on from an older one.
     """
 
-    def __init__(self, paths: Sequence[Path], record: Trained, far: Collection[Path] = ()) -> None:
+    def __init__(
+        self, paths: Sequence[Path], record: Trained, far: Collection[Path] = (), abandoned: Collection[Path] = ()
+    ) -> None:
         super().__init__(paths)
-        self._record, self.far = record, frozenset(far)
+        self._record, self.far, self.abandoned = record, frozenset(far), frozenset(abandoned)
 
     @property
     def last(self) -> Path | None:
@@ -187,18 +191,20 @@ class Checkpoints(list[Path]):
 
     @property
     def iterations(self) -> list[float | None]:
-        """The last iteration, from 0, that each checkpoint includes; None if its name has no number (a "best" file)."""
+        """The last iteration, from 0, that each checkpoint includes.
+
+        None for an abandoned one, which has nothing of the run's curves, and if the name has no number (a "best" file).
+        """
         library, started = self._record.library_spec, self._record.last_started
         if library is None:
             return [None] * len(self)
-        per = started.horizon if started and library.checkpoint_unit == "timestep" else 1
-        matches = (re.search(library.checkpoint_pattern, path.name) for path in self)
-        finished = 1 if library.checkpoint_counts_finished else 0
-        return [int(match.group(1)) / per - finished if match else None for match in matches]
+        horizon = started.horizon if started else 1
+        return [None if path in self.abandoned else iteration_of(path, library, horizon) for path in self]
 
     def spare(self, keep: int) -> list[Path]:
         """Return the numbered checkpoints that are neither among the newest ``keep`` nor the best by reward.
 
+        Abandoned ones are among them.
         If some of these are torn or not finite, the newest ``keep`` sound ones stay too: a training goes on from them.
         """
         counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
@@ -206,7 +212,7 @@ class Checkpoints(list[Path]):
         kept = {*counted[-keep:], *sound}
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         kept |= {*itertools.islice((path for *_, path in sorted(rated, reverse=True) if not self.fault(path)), 1)}
-        return [path for path in counted if path not in kept]
+        return [path for path in self if path in self.abandoned or (path in counted and path not in kept)]
 
 
 # -- checkpoint files ------------------------------------------------------------------------------------------------
@@ -221,8 +227,10 @@ REMOVED = ".removed-"
 """Begin of the name of a folder that is being removed."""
 
 
-def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path]]:
-    """Return the checkpoints of a run, oldest iteration first, and those that are not wholly on this machine.
+def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path], frozenset[Path]]:
+    """Return the checkpoints of a run, those that are not wholly on this machine, and those that it has abandoned.
+
+    The abandoned ones are the first. The others are sorted, oldest iteration first.
 
     Args:
         run: The run.
@@ -234,12 +242,52 @@ def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset
     paths = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern, far, folders=folders)
     paths = [path for path in paths if not _is_companion(path.name, library)]
     far |= {path for path in paths if any(companion in away for companion in companions_of(path, library))}
-    return paths, frozenset(far)
+    abandoned = _abandoned(run, library, paths)
+    return sorted(paths, key=lambda path: path not in abandoned), frozenset(far), abandoned
+
+
+def iteration_of(checkpoint: Path, library: Library, horizon: int) -> float | None:
+    """Return the last iteration, from 0, that a checkpoint includes; None if its name has no number.
+
+    Args:
+        checkpoint: The checkpoint.
+        library: The library that wrote it.
+        horizon: Env steps of an iteration.
+    """
+    match = re.search(library.checkpoint_pattern, checkpoint.name)
+    unit = horizon if library.checkpoint_unit == "timestep" else 1
+    return int(match[1]) / unit - library.checkpoint_counts_finished if match else None
+
+
+def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozenset[Path]:
+    """Return the checkpoints of iterations that a later training has trained again, from an older checkpoint.
+
+    Each training records the files that it writes (:func:`append_save`). The checkpoint that a training starts from is
+    not abandoned, also if an earlier one had taken it back.
+    """
+    jobs = [job for job in run.jobs() if job.kind == "train" and job.counts()]
+    if len(jobs) < 2:
+        return frozenset()
+    by_name, abandoned, written, horizon = {path.name: path for path in paths}, set[Path](), set[Path](), 1
+    for job in jobs:
+        with contextlib.suppress(RlnbError):  # a damaged record
+            record, start = files.read_json(job.started, files.RECORD_BYTES), options_of(TrainOptions, job).checkpoint
+            started = from_json(Started, record, ignore_unknown=True) if record else None
+            horizon = started.horizon if started else horizon
+            number = iteration_of(Path(start), library, horizon) if start else None
+            first = started.first_iteration if started else math.inf if number is None else number + 1
+            numbers = {path: iteration_of(path, library, horizon) for path in written if start}
+            abandoned |= {path for path, number in numbers.items() if number is not None and number >= first}
+            abandoned.discard(run.path / (start or ""))
+        own = {by_name[save.file] for save in saves_of(job) or () if save.file in by_name}
+        abandoned -= own
+        written |= own
+    return frozenset(abandoned)
 
 
 def newest_of(run: RunDir, library: Library) -> str | None:
     """Return the path of the newest checkpoint below the run's folder, as a result has it; None if there is none."""
-    paths, _ = checkpoints_of(run, library)
+    paths, *_ = checkpoints_of(run, library)
     return paths[-1].relative_to(run.path).as_posix() if paths else None
 
 

@@ -447,9 +447,9 @@ class RunRecord:
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Checkpoints, oldest iteration first."""
-        paths, far = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
-        return Checkpoints(paths, self, far)
+        """Checkpoints, oldest iteration first, after those that a later training has taken back."""
+        paths, far, abandoned = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
+        return Checkpoints(paths, self, far, abandoned)
 
     def __repr__(self) -> str:
         state = self.state

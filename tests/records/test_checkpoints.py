@@ -21,13 +21,16 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 import rlnb
 from rlnb.errors import NotFiniteError
 from rlnb.hooks import plugins
-from rlnb.plugin import Library
+from rlnb.jobs.jobs import what_is_left
+from rlnb.plugin import Command, Library, Result
 from rlnb.records import checkpoints, remote
 from rlnb.records.checkpoints import Checkpoints, Save, append_save, saves_of
 from rlnb.records.checkpoints import is_whole_file as is_whole
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
+from rlnb.spec import Job
+from rlnb.storage import files
 from rlnb.worker.flight.guard import refuse_not_finite
 
 ITERATIONS = 30
@@ -445,14 +448,14 @@ def test_a_checkpoint_is_far_until_all_its_files_have_arrived(run: RunDir) -> No
         "media/model_15.npz": 1,
     }
     remote.write(run, Remote(place="gpu7", files=sizes))
-    paths, far = checkpoints.checkpoints_of(run, BUFFERED)
+    paths, far, _ = checkpoints.checkpoints_of(run, BUFFERED)
     assert [path.name for path in paths] == ["model_4.npz", "model_9.npz", "model_15.npz"]
     assert {path.name for path in far} == {"model_9.npz", "model_15.npz"}
     assert [path.name for path in checkpoints.far_files_of(run, run.logs / "model_15.npz", BUFFERED)] == [
         "model_15.buffer.npz",
         "model_15.npz",
     ], "the checkpoint's own name is the last"
-    paths, far = checkpoints.checkpoints_of(run, FOLDERS)
+    paths, far, _ = checkpoints.checkpoints_of(run, FOLDERS)
     assert [path.name for path in paths] == ["step_4", "step_9", "step_15"]
     assert {path.name for path in far} == {"step_9", "step_15"}
     assert [path.name for path in checkpoints.far_files_of(run, run.logs / "saves/step_15", FOLDERS)] == [
@@ -490,3 +493,44 @@ def test_torn_and_foreign_lines_are_skipped(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_removed_ends_no_training(tmp_path: Path) -> None:
     append_save(JobDir(tmp_path / "gone"), Save(file="model_1.pt", end_s=2.0, duration_s=0.5))
+
+
+# -- a training that goes on from an older checkpoint ----------------------------------------------------------------
+
+
+@pytest.fixture
+def back(root: Path) -> rlnb.Run:
+    """A run of 25 iterations, of which those after the tenth were trained again up to the 16th."""
+    run = rlnb.train("Echo", library="echo", max_iterations=25).wait(WAIT_S)
+    assert numbers(run) == [4, 9, 14, 19, 24]
+    return run.resume(checkpoint="model_9.json", max_iterations=16).wait(WAIT_S)
+
+
+def test_checkpoints_that_a_run_has_taken_back_are_not_its_newest_nor_its_best(back: rlnb.Run) -> None:
+    abandoned = {back.path / "logs" / f"model_{number}.json" for number in (19, 24)}
+    assert back.checkpoints.abandoned == abandoned
+    assert [path.name for path in back.checkpoints[2:]] == [f"model_{number}.json" for number in (4, 9, 14, 15)]
+    assert back.checkpoints.iterations == [None, None, 4, 9, 14, 15]
+    assert back.result is not None
+    assert back.result.checkpoint == "logs/model_15.json"
+    assert back.checkpoints.best() not in abandoned
+    assert back.evaluate(2).checkpoint.startswith("logs/model_15.json")
+
+
+def test_a_training_that_ends_before_its_first_checkpoint_goes_on_from_its_own_start(back: rlnb.Run) -> None:
+    job = Job(kind="train", options={"checkpoint": "logs/model_4.json"})
+    last = back.record.folder.next_job("train", lambda _: {"job.json": job, "command.json": Command(argv=("x",))})
+    files.write_once(last.result, Result(outcome="failed", error="node 1 is lost"))
+    assert what_is_left(rlnb.Run(back.path), 30).checkpoint == "logs/model_4.json"
+
+
+def test_keep_does_not_keep_what_was_taken_back(back: rlnb.Run) -> None:
+    spare = {path.name for path in back.checkpoints.spare(1)}
+    assert {"model_19.json", "model_24.json"} <= spare
+    assert "model_15.json" not in spare
+
+
+def test_a_checkpoint_that_was_taken_back_counts_again_once_the_run_goes_on_from_it(back: rlnb.Run) -> None:
+    again = back.resume(checkpoint="model_24.json", max_iterations=26).wait(WAIT_S)
+    names = [path.name for path in again.checkpoints if path not in again.checkpoints.abandoned]
+    assert names[-2:] == ["model_24.json", "model_25.json"]
