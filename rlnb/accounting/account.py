@@ -215,7 +215,7 @@ def _weigh(line: _Timeline, later: _Timeline | None, record: RunRecord, logged: 
 
     Args:
         line: The training.
-        later: Of all trainings after it, the one that took the run back the furthest; None if there is none.
+        later: The later training that rewound the run furthest; None if there is none.
         record: The run.
         logged: Iterations of the run.
     """

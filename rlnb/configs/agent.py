@@ -185,7 +185,7 @@ def _values(agent: AgentValues) -> dict[str, Json]:
     try:
         rows = _flat(agent)
     except RecursionError:
-        raise RlnbError("agent contains itself, or is nested too deeply. Use dotted paths.") from None
+        raise RlnbError("agent refers to itself or is nested too deeply. Use dotted paths.") from None
     for path, value in rows:
         marked = _marked(path)
         if twins := _twins(marked) & set(values):

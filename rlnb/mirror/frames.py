@@ -134,7 +134,7 @@ class Channel:
             raise RlnbError(f"the size of a frame is {size!r}, which is not a number from 0 to {CHUNK}")
         frame = from_json(Frame, head, ignore_unknown=True)
         if not all(0 <= number < LARGEST for number in (frame.offset, frame.total, frame.mtime_ns)):
-            raise RlnbError("a position, size or time of a frame is not a number of 63 bits")
+            raise RlnbError("invalid frame header: a position, size or time is not a number of 63 bits")
         body = self._reader.read(size)
         if len(body) != size:
             raise Closed("the stream has ended within a frame")

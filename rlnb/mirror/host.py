@@ -112,7 +112,7 @@ class Host:
                 pinged_s = now_s
 
     def _receive(self, frame: Frame) -> None:
-        """Write what has arrived. Whatever a frame holds, it does no more than end the connection.
+        """Write what has arrived. A malformed frame closes the connection and has no other effect.
 
         Raises:
             Closed: The frame does not fit what is here.

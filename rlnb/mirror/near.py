@@ -253,7 +253,7 @@ class Near:
             remote.write(self._run, dataclasses.replace(record, ahead_ns=ahead_ns))
 
     def _follow(self, states: Mapping[str, Json]) -> None:
-        """Take over which jobs have been started there, why they wait, and which have ended."""
+        """Copy the state of the jobs there into the local records."""
         entries = {name: entry for name, entry in states.items() if isinstance(entry, Mapping)}
         self._started = {name for name, entry in entries.items() if entry.get("state") != "created"}
         self._missing_s = {name: since_s for name, since_s in self._missing_s.items() if name not in self._started}

@@ -1,4 +1,4 @@
-"""Which files of a run travel from the machine where it runs, and how."""
+"""Which files of a run are copied to this machine, and how."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ class Agent:
         return "failed", f"{self._member} was revoked by the queue: preempted, requeued, or past its walltime"
 
     def _completed(self) -> bool:
-        """Return whether the result on disk is a success. After a failure, the other ranks need not finish."""
+        """Return whether the result on disk is a success."""
         result = (files.read_json(self._job.result) or {}) if self._several else {"outcome": "completed"}
         if str(result.get("error", "")).startswith(HANGS):
             ask_for_stacks()

@@ -301,7 +301,7 @@ def job_of(launcher: Launcher, python: str | None, asset_root: str | None) -> Si
 
 
 def key_of(launcher: Launcher, python: str | None, asset_root: str | None) -> str:
-    """Return a text that is equal for launchers and settings whose simulators are interchangeable."""
+    """Return a key; equal keys can share a simulator."""
     return json.dumps([launcher.name, dict(launcher.settings), python, asset_root], sort_keys=True, default=str)
 
 

@@ -234,7 +234,7 @@ def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) 
 
     Args:
         folder: The folder.
-        named: Says of a file's name whether to yield the file.
+        named: Returns True for the names to include.
     """
     waiting, folders, count = deque([folder]), 1, 0
     while waiting and count <= MOST_FILES:

@@ -27,7 +27,7 @@ def to_json(value: Any) -> Any:
     try:
         return _to_json(value)
     except RecursionError:
-        raise RlnbError("A value contains itself, or is nested too deeply for JSON. Use a flatter one.") from None
+        raise RlnbError("A value refers to itself or is nested too deeply for JSON. Use a flatter one.") from None
 
 
 def _to_json(value: Any) -> Any:

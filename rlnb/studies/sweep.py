@@ -120,7 +120,8 @@ class Sweep:
         """
         if self._driver is None or self._thread is None:
             raise RlnbError(
-                f"This kernel does not drive {self.name}. Use rlnb.sweep(..., name={self.name!r}) to continue it."
+                f"The sweep {self.name!r} is not running in this kernel. "
+                f"Use rlnb.sweep(..., name={self.name!r}) to continue it."
             )
         self._thread.join(timeout_s)
         if self._thread.is_alive():

@@ -226,7 +226,7 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
         draft.mkdir()
         sources = plugins.load(pack.build)(draft)
         if set(sources) != set(pack.files):
-            raise RlnbError(f"the files that it lists and writes differ: {sorted(set(sources) ^ set(pack.files))}.")
+            raise RlnbError(f"it wrote other files than it listed: {sorted(set(sources) ^ set(pack.files))}.")
         entries = {path: _entry(draft / path, pack.files[path], sources[path]) for path in sorted(sources)}
         _write_index(draft, Index(packs={pack.name: Entry(version=pack.version, files=entries)}))
         if _is_built(pack) and not force:  # another node was faster: not every shared file system has locks

@@ -160,7 +160,7 @@ class Context:
             return reports
         if self.world_size > 1 and not self._all_ranks:
             ranks = "rank 1" if self.world_size == 2 else f"ranks 1 to {self.world_size - 1}"
-            reports[f"random state of {ranks}"] = f"{LOST}: only rank 0 saves its own, so theirs begins at their seeds"
+            reports[f"random state of {ranks}"] = f"{LOST}: only rank 0's is saved; the others restart from their seeds"
         for part, report in reports.items():
             log = logger.info if report.startswith(RESTORED) else logger.warning
             log("%s of %s: %s", part, self.origin.checkpoint.name, report)
@@ -223,7 +223,7 @@ class Context:
             RlnbError: The backend has not called it.
         """
         if self._horizon == 0:
-            raise self.origin.error("does not call ctx.started()", "have no frames and no origin", "call it in train()")
+            raise self.origin.error("never calls ctx.started()", "have no frames and no start", "call it in train()")
 
     def count_frames(self, horizon: int | None) -> None:
         """Set the number of iterations that reach the frames of the run, unless it has none.

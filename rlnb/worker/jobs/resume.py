@@ -1,4 +1,4 @@
-"""Resumed trainings: a report of the parts of a checkpoint that were restored, and random times in the episodes."""
+"""Report what a resumed training restored, and randomise where each env is in its episode."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Chores:
         return bool(self._tasks or self._libraries)
 
     def note(self, request: Request[Any]) -> None:
-        """Note the task of a request. A task whose card is requested is rehearsed, since its env may be made next."""
+        """Note the task of a request. A task whose card is requested is warmed up, since its env may be made next."""
         if not isinstance(request, TaskRequest):
             return
         if isinstance(request, requests.Card) and request.task.id not in self._ids:

@@ -105,7 +105,11 @@ FIX = " Update or uninstall rlnb-toy. In the code of its backend, "
             "does not read ctx.init_from. The training would start from fresh weights, not from "
             f"/elsewhere/model_7.json.{FIX}load the weights of ctx.init_from in train().",
         ),
-        (TrainOptions(), {"starts": False}, "does not call ctx.started(). The training would have no frames and no"),
+        (
+            TrainOptions(),
+            {"starts": False},
+            "never calls ctx.started(). The training would have no frames and no start",
+        ),
     ],
 )
 def test_a_library_that_ignores_its_origin_is_named(
@@ -166,5 +170,5 @@ def test_the_state_of_further_ranks_is_lost_unless_the_library_saves_it(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", str(world_size))
     losses = started(tmp_path, **agent).losses
-    report = "NOT restored: only rank 0 saves its own, so theirs begins at their seeds"
+    report = "NOT restored: only rank 0's is saved; the others restart from their seeds"
     assert losses == ({} if part is None else {part: report})
