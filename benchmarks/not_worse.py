@@ -3,10 +3,10 @@
     git worktree add /path/to/other 2fe4a19
     python benchmarks/not_worse.py --other /path/to/other --name 2fe4a19
 
-Both checkouts run in the environment of this interpreter, each with its own sources and package metadata first on
-PYTHONPATH. Each training starts in a fresh kernel without a living simulator. The start-up time is measured from the
-call of ``rlnb.train`` to the first iteration in ``run.metrics``. The throughput is the median over the iterations after
-the first. Nothing else should run meanwhile.
+A checkout runs in its own environment (``.venv``) if it has one, else in that of this interpreter, with its sources
+and package metadata first on PYTHONPATH. Each training starts in a fresh kernel without a living simulator. The start-
+up time is measured from the call of ``rlnb.train`` to the first iteration in ``run.metrics``. The throughput is the
+median over the iterations after the first. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -58,9 +58,15 @@ def metadata(checkout: Path) -> Path:
     return folder
 
 
+def interpreter(checkout: Path) -> str:
+    """Return the interpreter of a checkout's own environment; empty if it has none."""
+    path = checkout / ".venv" / "bin" / "python"
+    return str(path) if path.exists() else ""
+
+
 def environment(checkout: Path, folder: Path) -> dict[str, str]:
     """Return the environment that imports a checkout's own sources, with runs and a queue below ``folder``."""
-    sources = [metadata(checkout), checkout, *checkout.glob("plugins/*/src")]
+    sources = [] if interpreter(checkout) else [metadata(checkout), checkout, *checkout.glob("plugins/*/src")]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, sources)),
@@ -76,7 +82,7 @@ def output(code: str, checkout: Path, attempts: int = 3) -> list[float]:
     """
     with tempfile.TemporaryDirectory(prefix="rlnb-not-worse-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            [interpreter(checkout) or sys.executable, "-P", "-c", code],
             cwd=folder,
             env=environment(checkout, Path(folder)),
             stdout=subprocess.PIPE,

@@ -50,11 +50,6 @@ METRICS: Mapping[str, str] = types.MappingProxyType(
 OFF_POLICY_METRICS = ("critic_loss", "temperature", "buffer_size")
 """Names in :data:`METRICS` that only off-policy algorithms log."""
 
-DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
-"""Isaac Lab's names of camera outputs in metres."""
-COLOR = ("rgb", "rgba", "albedo")
-"""Isaac Lab's names of camera outputs that are colours, 0 to 255."""
-
 COMPARED = {"compared": True}
 """Marks the fields below that may change what a training learns: legends name them, and runs are compared by them."""
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rlnb.configs.cameras import Aim
+from rlnb.configs.cameras import Aim, kind_of
 from rlnb.protocol.requests import TaskFinding
-from rlnb.spec import COLOR, DEPTH
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,7 +138,7 @@ def inspect(shot: Shot) -> list[Finding]:
 
 def hidden_faults(data_type: str) -> tuple[Fault, ...]:
     """Return the faults that the inspector can miss in an output of a camera whose renderer adds noise to colours."""
-    return HIDDEN_BY_NOISE if data_type in COLOR else ()
+    return HIDDEN_BY_NOISE if kind_of(data_type) == "color" else ()
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -163,18 +162,18 @@ def _blank(shot: Shot) -> Found:
     import numpy as np
 
     last = shot.clip[-1]
-    if shot.data_type in DEPTH:
+    if kind_of(shot.data_type) == "depth":
         envs = [index for index, image in enumerate(last) if not np.isfinite(image).any()]
         between = f" between {shot.range_m[0]:g} and {shot.range_m[1]:g} m" if shot.range_m else ""
         if envs:
             yield envs, f"no ray hits anything{between}"
-    elif shot.data_type in COLOR:
+    elif kind_of(shot.data_type) == "color":
         pixels = last[..., :3].reshape(len(last), -1, 3)
         envs = [index for index, image in enumerate(last) if _flat(image[..., :3])]
         if envs:
             color = ", ".join(str(int(value)) for value in pixels[envs[0]].mean(axis=0).round())
             yield envs, f"all pixels have one colour ({color})"
-    elif shot.data_type == "normals":
+    elif kind_of(shot.data_type) == "normal":
         envs = [index for index, image in enumerate(last) if not np.nan_to_num(image).any()]
         if envs:
             yield envs, "no ray hits a surface"
@@ -211,7 +210,7 @@ def _duplicate(shot: Shot) -> Found:
 def _drift(shot: Shot) -> Found:
     import numpy as np
 
-    if shot.data_type not in COLOR or len(shot.clip[-1]) < 2:
+    if kind_of(shot.data_type) != "color" or len(shot.clip[-1]) < 2:
         return
     count, height, width, _ = shot.clip[-1].shape
     every = max(1, height * width // ENOUGH_PIXELS)
@@ -245,7 +244,7 @@ def _nan(shot: Shot) -> Found:
     if not np.issubdtype(shot.clip.dtype, np.floating):
         return
     # Depth is inf where nothing was hit. In other outputs, inf has no meaning.
-    wrong = np.isnan(shot.clip) if shot.data_type in DEPTH else ~np.isfinite(shot.clip)
+    wrong = np.isnan(shot.clip) if kind_of(shot.data_type) == "depth" else ~np.isfinite(shot.clip)
     counts = wrong.sum(axis=(0, 2, 3, 4))
     envs = np.flatnonzero(counts).tolist()
     if envs:
@@ -253,14 +252,14 @@ def _nan(shot: Shot) -> Found:
 
 
 def _unlabelled(shot: Shot) -> Found:
-    if "segmentation" in shot.data_type and not set(shot.labels.values()) - _UNNAMED:
+    if kind_of(shot.data_type) == "label" and not set(shot.labels.values()) - _UNNAMED:
         yield [], 'no asset has a semantic label. Set one with spawn.semantic_tags=[("class", "cube")]'
 
 
 def _range(shot: Shot) -> Found:
     import numpy as np
 
-    if shot.data_type not in DEPTH or shot.range_m is None:
+    if kind_of(shot.data_type) != "depth" or shot.range_m is None:
         return
     near, far = shot.range_m
     depth = shot.clip[-1]

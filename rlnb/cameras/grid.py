@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlnb.cameras.frames import hidden_faults
+from rlnb.configs.cameras import kind_of
 from rlnb.display.pictures import (
     GAP_PX,
     PALETTE,
@@ -23,7 +24,6 @@ from rlnb.display.pictures import (
     tiling,
 )
 from rlnb.hooks.registry import observe
-from rlnb.spec import DEPTH
 
 if TYPE_CHECKING:
     from PIL import ImageDraw
@@ -70,11 +70,11 @@ def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | 
     custom: np.ndarray | None = observe("rlnb_colorize", frames=frames, data_type=data_type)
     if custom is not None:
         return custom
-    if data_type in DEPTH:
+    if kind_of(data_type) == "depth":
         return _depth(frames[..., 0], *(range_m or depth_range_m(frames)))
-    if "segmentation" in data_type and frames.shape[-1] == 1:  # with more channels, the renderer has coloured it
+    if kind_of(data_type) == "label" and frames.shape[-1] == 1:  # with more channels, the renderer has coloured it
         return _ids(frames[..., 0])
-    if data_type == "normals":
+    if kind_of(data_type) == "normal":
         return ((np.clip(np.nan_to_num(frames[..., :3]), -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
     return frames[..., :3].astype(np.uint8)
 
@@ -228,11 +228,12 @@ def panel(
     font = _font()
     clip = preview.clip[camera][data_type]
     frames = clip[moment] if env is None else clip[moment][env : env + 1]
-    range_m = depth_range_m(clip) if data_type in DEPTH else (0.0, 1.0)  # of all moments, so a video does not flicker
+    kind = kind_of(data_type)
+    range_m = depth_range_m(clip) if kind == "depth" else (0.0, 1.0)  # of all moments, so a video does not flicker
     count, rows, columns = frames.shape[:3]
     longest_px, width_px = (TILE_PX, width_px) if env is None else (SINGLE_PX, max(width_px, columns))
     places = tiling(count, columns, rows, longest_px=longest_px, width_px=width_px)
-    smooth = "segmentation" not in data_type
+    smooth = kind != "label"
     grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), places, smooth=smooth))
     title = f"{camera}: {data_type}"
     width = max(grid.width, _title_px(title, font))
@@ -240,7 +241,7 @@ def panel(
     names = preview.labels.get(f"{camera}/{data_type}", {})
     legend = Legend.of([(id, text) for id, text in sorted(names.items()) if (clip == id).any()], width, font)
     top = _CAPTION_PX + _BADGE_PX * len(badges)
-    footer = _CAPTION_PX * (legend.rows or (data_type in DEPTH))
+    footer = _CAPTION_PX * (legend.rows or (kind == "depth"))
     whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
     draw = ImageDraw.Draw(whole)
     draw.text((0, 2), title, fill="black", font=font)
@@ -250,7 +251,7 @@ def panel(
     whole.paste(grid, (0, top))
     below = top + grid.height + GAP_PX
     legend.draw(draw, below, font)
-    if data_type in DEPTH:
+    if kind == "depth":
         _scale(whole, below, *range_m, font)
     return Panel(image=whole, places=places, top=top)
 
@@ -348,4 +349,4 @@ def tiles(frames: np.ndarray, data_type: str) -> np.ndarray:
     """Return camera frames as one picture without title or legend. Shape (height, width, 3), uint8."""
     count, height, width = frames.shape[:3]
     places = tiling(count, width, height, longest_px=TILE_PX)
-    return mosaic(colorize(frames, data_type), places, smooth="segmentation" not in data_type)
+    return mosaic(colorize(frames, data_type), places, smooth=kind_of(data_type) != "label")

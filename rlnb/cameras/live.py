@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.cameras.grid import tiles
-from rlnb.configs.cameras import Aim, turned, valid_aim
+from rlnb.configs.cameras import Aim, kind_of, turned, valid_aim
 from rlnb.display import front_end
 from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
 from rlnb.errors import RlnbError
@@ -15,7 +15,7 @@ from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.stock_record import ScriptRecord, StockRecord
-from rlnb.spec import COLOR, ENDED
+from rlnb.spec import ENDED
 from rlnb.storage.files import whole
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def shown(frame: Frame) -> Shown:
     cost = f", cost {1000 * frame.cost_s:.0f} ms" if frame.cost_s else ""
     return Shown(
         pictures=[Image.fromarray(tiles(frame.images[key], data_type)) for key, data_type in pairs],
-        lossless=[data_type not in COLOR for _, data_type in pairs],
+        lossless=[kind_of(data_type) != "color" for _, data_type in pairs],
         caption=f"{', '.join(key for key, _ in pairs)}; env step {frame.step}{cost}",
         place=str(frame.place) if frame.place is not None else "",
     )

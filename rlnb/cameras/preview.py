@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.grid import Panel, panel, picture
 from rlnb.cameras.subject import Subject, subject
-from rlnb.configs.cameras import aim_of
+from rlnb.configs.cameras import aim_of, kind_of
 from rlnb.configs.card import CameraCard, TaskCard, check_overrides, runtime_problems, tell_chosen
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_pictures import clickable
@@ -373,7 +373,7 @@ def check_preview(
         values = 0
         for name in cameras or cards:
             types = data_types or cards[name].data_types or ["rgb"]
-            channels = sum(3 if data_type == "normals" else 1 for data_type in types)
+            channels = sum(3 if kind_of(data_type) == "normal" else 1 for data_type in types)
             values += cards[name].width * cards[name].height * channels
         size_gib = moments * (num_envs if envs is None else len(envs)) * values * BYTES_PER_VALUE / 2**30
         if size_gib > MOST_GIB:

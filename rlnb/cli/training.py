@@ -122,9 +122,9 @@ def _with_options_of_train(command: Callable[..., None], *, defaults: bool = Tru
     """
     signature = inspect.signature(command, eval_str=True)
     task, *parameters, _ = signature.parameters.values()
-    options = [
-        _option(field, defaults) for field in dataclasses.fields(TrainArguments) if TRAIN_ARGUMENTS[field.name].option
-    ]
+    own = {parameter.name for parameter in parameters}
+    fields = [field for field in dataclasses.fields(TrainArguments) if TRAIN_ARGUMENTS[field.name].option]
+    options = [_option(field, defaults) for field in fields if field.name not in own]
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = signature.replace(parameters=[task, *options, *parameters])  # type: ignore[attr-defined]
 
@@ -134,7 +134,11 @@ def _option(field: dataclasses.Field[Any], defaults: bool) -> inspect.Parameter:
     default = field.default if defaults else None
     kinds = [kind for kind in (int, bool) if re.search(rf"\b{kind.__name__}\b", str(field.type))]
     kind: Any = kinds[0] if kinds else str
-    option = typer.Option(f"--{field.name.replace('_', '-')}", help=TRAIN_ARGUMENTS[field.name].option)
+    flag, help_text = field.name.replace("_", "-"), TRAIN_ARGUMENTS[field.name].option
+    if not defaults:  # those of the run
+        flag = f"{flag}/--no-{flag}" if kind is bool else flag
+        help_text = re.sub("; default:.*", ".", help_text)
+    option = typer.Option(f"--{flag}", help=help_text)
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -192,6 +196,7 @@ def rerun(
     launcher: Where = None,
     launcher_set: WhereSet = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the new run. Repeatable.")] = None,
+    trust: Trust = False,
     wait: Wait = True,
     **arguments: Any,
 ) -> None:
@@ -203,7 +208,7 @@ def rerun(
     arguments["launcher"] = _launcher(launcher, settings)
     changes = {name: value for name, value in arguments.items() if value is not None}
     simulator.keep_none()
-    _wait_or_detach(rlnb.train(like=run, tags=tag or (), **changes), wait)
+    _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
 
 
 _with_options_of_train(rerun, defaults=False)

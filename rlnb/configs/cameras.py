@@ -1,12 +1,40 @@
-"""The place of a camera that rlnb adds to a task."""
+"""The outputs of cameras, and the place of a camera that rlnb adds to a task."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rlnb.errors import CheckError, Problem
+
+Kind = Literal["color", "depth", "label", "normal", "other"]
+"""What the values of an output are: colours from 0 to 255; metres, infinite where no ray hits; ids of what is labelled;
+unit vectors; or something else, which is shown as colours."""
+DATA_TYPES: Mapping[str, Kind] = {
+    "rgb": "color",
+    "rgba": "color",
+    "albedo": "color",
+    "depth": "depth",
+    "distance_to_image_plane": "depth",
+    "distance_to_camera": "depth",
+    "normals": "normal",
+    "semantic_segmentation": "label",
+    "instance_segmentation_fast": "label",
+    "instance_id_segmentation_fast": "label",
+}
+"""Isaac Lab's names of camera outputs (``data_types``) that are not of the kind ``"other"``."""
+
+
+def kind_of(data_type: str) -> Kind:
+    """Return what the values of a camera's output are.
+
+    Args:
+        data_type: Isaac Lab's name of the output.
+    """
+    return DATA_TYPES.get(data_type, "label" if "segmentation" in data_type else "other")
+
 
 Point = tuple[float, float, float]
 """Metres in the frame of an env: relative to the origin of the env, with z up."""

@@ -295,7 +295,8 @@ def _missing_files(task: Task, card: TaskCard) -> list[Problem]:
     if options.simulator is not None:  # the files are those of another machine
         return []
     places = {place for asset in (*card.assets.values(), *card.own_assets.values()) for place in asset.places}
-    values = {path: task.overrides[path] for path in places & task.overrides.keys()}
+    overrides = {path.removeprefix("+"): value for path, value in task.overrides.items()}
+    values = {path: overrides[path] for path in places & overrides.keys()}
     return [
         Problem(what=f"override of {task.id}: {path} is {value!r}: there is no such file.", fix="Correct the path.")
         for path, value in sorted(values.items())

@@ -215,8 +215,10 @@ class Dashboard:
 
     def _cancel(self, run_id: str) -> None:
         for run in self._runs:
-            if run.id == run_id and isinstance(own := run.reread(), Cancels):
-                with suppress(RlnbError):  # the run has ended meanwhile
+            if run.id == run_id:
+                with suppress(RlnbError, StopIteration):  # the run has ended, or was deleted meanwhile
+                    own = run.reread()
+                    assert isinstance(own, Cancels), "rlnb.watch() takes runs, which have the verb"
                     own.cancel()
 
     def _follow(self) -> None:

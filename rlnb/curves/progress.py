@@ -91,7 +91,8 @@ class _Lines:
 
 def line(run: RunFacts) -> str:
     """Return one line of text with a run's state, progress, time left and newest values."""
-    return ", ".join(filter(None, [f"{run.id} {run.summary().status}", facts(run)]))
+    summary = run.summary()
+    return ", ".join(filter(None, [f"{run.id} {summary.status}", facts(run, summary)]))
 
 
 def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
@@ -120,7 +121,7 @@ def facts(run: RunFacts, summary: RunSummary | None = None) -> str:
         summary: Its summary, if it has just been read.
     """
     summary = summary or run.summary()
-    iteration = f"iteration {summary.progress}" if summary.progress.total else ""
+    iteration = f"iteration {text}" if (text := summary.progress.text) else ""
     rest = f"{duration(summary.eta_s)} left" if summary.eta_s else ""
     latest = [("reward", summary.reward), ("success_rate", summary.success_rate)]
     if summary.state not in WAITING and "fps" in run.metrics.names:  # a training that waits has no speed
@@ -128,7 +129,7 @@ def facts(run: RunFacts, summary: RunSummary | None = None) -> str:
     values = [f"{name} {short(value)}" for name, value in latest if value is not None]
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
-    symptoms = f"diagnosis: {text}" if (text := line_of(run)) else ""
+    symptoms = f"diagnosis: {names}" if (names := line_of(run)) else ""
     alerts = f"alerts: {', '.join(alert.rule for alert in run.alerts)}" if run.manifest.alerts and run.alerts else ""
     uses = run.system.tags and summary.state not in ENDED
     news = [silent, iteration, rest, *values, run.metrics.unread, symptoms, alerts, *(used if uses else ())]
@@ -137,7 +138,8 @@ def facts(run: RunFacts, summary: RunSummary | None = None) -> str:
 
 def rows(run: RunFacts) -> list[tuple[str, str]]:
     """Return a run's state, progress and newest values as the rows of a table: a name and a text each."""
-    summary, started = run.summary(), run.started
+    metrics, started = run.metrics, run.started  # whose curves the summary then need not look for
+    summary = run.summary()
     return [
         ("task", summary.task),
         ("library", summary.library),
@@ -145,9 +147,9 @@ def rows(run: RunFacts) -> list[tuple[str, str]]:
         ("state", summary.state),
         *([("reason", summary.reason)] if summary.reason else []),
         *[(restart.count, restart.cause or "-") for restart in run.restarts],
-        ("iteration", str(summary.progress) or "-"),
+        ("iteration", summary.progress.text or "-"),
         *([("time left", duration(summary.eta_s))] if summary.eta_s else []),
-        *[(name, f"{run.metrics.last(name):.4g}") for name in run.metrics.names],
+        *[(name, f"{metrics.last(name):.4g}") for name in metrics.names],
         *([("diagnosis", text)] if (text := line_of(run)) else []),
         *[("alert", f"{alert.what}{_at(alert.iteration)}") for alert in run.alerts],
         *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],

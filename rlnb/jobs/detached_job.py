@@ -11,7 +11,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
-from rlnb.jobs.jobs import ResumedError, refuse_without_resuming, start_job, submit, what_is_left
+from rlnb.jobs.jobs import NothingLeftError, ResumedError, refuse_without_resuming, start_job, submit, what_is_left
 from rlnb.records import deadline
 from rlnb.records.facts import RunFacts
 from rlnb.records.incidents import (
@@ -226,14 +226,14 @@ class DetachedJob:
         restart, most = _restart([job.result for job in jobs], most)
         if restart > most:
             if why := _no_more(result, restart, most):
-                self.explain(f"{result.error}. It does not go on: {why}")
+                self.explain(". ".join(filter(None, [result.error, f"Not continued: {why}"])))
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
         try:
             options = rest_of(self._record, self._folder)
-        except RunError as exc:  # the library cannot resume
-            self.explain(f"{result.error}. It does not go on: {exc}")
+        except RunError as exc:  # the library cannot resume, or no checkpoint is sound
+            self.explain(". ".join(filter(None, [result.error, f"Not continued: {exc}"])))
             return False
         if options is None:
             return False
@@ -292,7 +292,7 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     Until the interrupted training has written a checkpoint, its own options (init_from or checkpoint) still apply.
 
     Raises:
-        RunError: The training had begun, and its library cannot resume.
+        RunError: The training had begun, and its library cannot resume, or none of its checkpoints can be used.
     """
     if files.there(job.started):
         refuse_without_resuming(record)
@@ -301,7 +301,7 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     try:
         if has_saved(record, job):
             return what_is_left(run, trust=options.trust)
-    except RlnbError:  # the interruption came at the very end
+    except NothingLeftError:  # the interruption came at the very end
         return None
     return options
 

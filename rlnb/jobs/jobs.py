@@ -393,7 +393,11 @@ def start_job(
 def iterations_of(run: RunFacts) -> dict[Path, float | None]:
     """Return the last iteration of each checkpoint; see :attr:`rlnb.records.checkpoints.Checkpoints.iterations`."""
     checkpoints = run.checkpoints  # listed once, since a training may add one
-    return dict(zip(checkpoints, checkpoints.iterations, strict=True))
+    return {path: checkpoints.iteration(path) for path in checkpoints}
+
+
+class NothingLeftError(RunError):
+    """A training has done all its iterations."""
 
 
 def what_is_left(
@@ -414,7 +418,7 @@ def what_is_left(
     reached = numbers.get(run.path / start) or 0
     nothing_left = total <= (done if run.state == "completed" else reached)
     if total < 1 or (checkpoint is None and nothing_left):
-        raise RunError(
+        raise NothingLeftError(
             f"{run.id} has finished {done} iterations and would end at {total}: nothing is left to do. "
             f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
         )

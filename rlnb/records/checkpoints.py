@@ -78,7 +78,7 @@ class Checkpoints(list[Path]):
         """
         passed: list[str] = []
         older = self[: self.index(before)] if before is not None and before in self else self
-        for path in reversed(older):
+        for path in reversed([path for path in older if path not in self.abandoned]):
             if not (fault := self.fault(path, to_resume=to_resume)):
                 if passed:
                     logger.warning("%s %s is used instead.", " ".join(passed), path.name)
@@ -201,18 +201,27 @@ class Checkpoints(list[Path]):
         horizon = started.horizon if started else 1
         return [None if path in self.abandoned else iteration_of(path, library, horizon) for path in self]
 
-    def spare(self, keep: int) -> list[Path]:
+    def iteration(self, path: Path) -> float | None:
+        """Return the last iteration, from 0, that a checkpoint includes, also an abandoned one; None if unknown."""
+        library, started = self._record.library_spec, self._record.last_started
+        return iteration_of(path, library, started.horizon if started else 1) if library else None
+
+    def spare(self, keep: int, *, abandoned: bool = False) -> list[Path]:
         """Return the numbered checkpoints that are neither among the newest ``keep`` nor the best by reward.
 
-        Abandoned ones are among them.
         If some of these are torn or not finite, the newest ``keep`` sound ones stay too: a training goes on from them.
+
+        Args:
+            keep: Number of newest checkpoints to keep.
+            abandoned: Whether those that a later training took back are among them. A training leaves them, since the
+                user may still want them.
         """
         counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
         sound = itertools.islice((path for path in reversed(counted) if not self.fault(path)), keep)
         kept = {*counted[-keep:], *sound}
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         kept |= {*itertools.islice((path for *_, path in sorted(rated, reverse=True) if not self.fault(path)), 1)}
-        return [path for path in self if path in self.abandoned or (path in counted and path not in kept)]
+        return [*(self.abandoned if abandoned else ()), *(path for path in counted if path not in kept)]
 
 
 # -- checkpoint files ------------------------------------------------------------------------------------------------
@@ -255,29 +264,30 @@ def iteration_of(checkpoint: Path, library: Library, horizon: int) -> float | No
         horizon: Env steps of an iteration.
     """
     match = re.search(library.checkpoint_pattern, checkpoint.name)
-    unit = horizon if library.checkpoint_unit == "timestep" else 1
+    unit = max(1, horizon) if library.checkpoint_unit == "timestep" else 1
     return int(match[1]) / unit - library.checkpoint_counts_finished if match else None
 
 
 def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozenset[Path]:
     """Return the checkpoints of iterations that a later training has trained again, from an older checkpoint.
 
-    Each training records the files that it writes (:func:`append_save`). The checkpoint that a training starts from is
-    not abandoned, also if an earlier one had taken it back.
+    Each training records the files that it writes (:func:`append_save`). A training that has not begun takes nothing
+    back. The file that it has just replaced is not yet in its record, and is told by its time. The checkpoint that a
+    training starts from is not abandoned, also if an earlier one had taken it back.
     """
-    jobs = [job for job in run.jobs() if job.kind == "train" and job.counts()]
+    jobs = [job for job in run.jobs() if job.kind == "train" and job.counts() and files.there(job.started)]
     if len(jobs) < 2:
         return frozenset()
-    by_name, abandoned, written, horizon = {path.name: path for path in paths}, set[Path](), set[Path](), 1
+    names = [path.name for path in paths]
+    by_name = {path.name: path for path in paths if names.count(path.name) == 1}
+    abandoned, written = set[Path](), set[Path]()
     for job in jobs:
-        with contextlib.suppress(RlnbError):  # a damaged record
-            record, start = files.read_json(job.started, files.RECORD_BYTES), options_of(TrainOptions, job).checkpoint
-            started = from_json(Started, record, ignore_unknown=True) if record else None
-            horizon = started.horizon if started else horizon
-            number = iteration_of(Path(start), library, horizon) if start else None
-            first = started.first_iteration if started else math.inf if number is None else number + 1
-            numbers = {path: iteration_of(path, library, horizon) for path in written if start}
-            abandoned |= {path for path, number in numbers.items() if number is not None and number >= first}
+        with contextlib.suppress(RlnbError, OSError):  # a damaged record
+            began_s, start = job.started.stat().st_mtime, options_of(TrainOptions, job).checkpoint
+            started = from_json(Started, files.read_json(job.started) or {}, ignore_unknown=True)
+            numbers = {path: iteration_of(path, library, started.horizon) for path in written if start}
+            again = {path for path, number in numbers.items() if (number or 0) >= started.first_iteration}
+            abandoned |= {path for path in again if path.stat().st_mtime < began_s}
             abandoned.discard(run.path / (start or ""))
         own = {by_name[save.file] for save in saves_of(job) or () if save.file in by_name}
         abandoned -= own
@@ -474,7 +484,7 @@ def saves_of(job: JobDir) -> list[Save] | None:
         return None
     saves = []
     for line in lines:
-        with contextlib.suppress(ValueError, RlnbError):
+        with contextlib.suppress(ValueError, RlnbError, RecursionError):
             data = json.loads(line)
             saves += [from_json(Save, data, ignore_unknown=True)] if isinstance(data, dict) else []
     return saves

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
 from rlnb.storage import entries, files
+from rlnb.storage.cache import Kept, is_settled, stamp_of
 from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
@@ -32,12 +33,19 @@ class Note:
     author: str = ""
 
 
+_kept: Kept[list[Note]] = Kept()
+"""Entries by their folder."""
+
+
 def read(folder: Path) -> list[Note]:
     """Return the entries in a run's notes folder, oldest first; files of any other format are skipped.
 
     Of very many, only the newest are read, which a warning says.
     """
-    notes, paths = [], sorted(entries.matching(folder, "*.json"))
+    stamp = stamp_of(folder)  # changes with each entry, since no file is ever modified
+    if (known := _kept.get(folder, stamp)) is not None:
+        return [*known]
+    notes, paths = list[Note](), sorted(entries.matching(folder, "*.json"))
     if len(paths) > MOST:
         files.warn_once(f"{folder} has {len(paths):,} entries. Only the newest {MOST:,} are read.")
     for path in paths[-MOST:]:
@@ -47,6 +55,8 @@ def read(folder: Path) -> list[Note]:
                 notes.append(from_json(Note, data, ignore_unknown=True))
         except RlnbError as exc:
             files.warn_once(f"The note {path} is skipped. {exc}")
+    if is_settled([stamp]):
+        _kept.put(folder, stamp, [*notes])
     return notes
 
 

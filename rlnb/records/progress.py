@@ -21,9 +21,11 @@ class Progress(NamedTuple):
     @property
     def share(self) -> float:
         """The finished part, 0 to 1; 0 if the total is unknown."""
-        return min(1.0, self.finished / self.total) if self.total else 0.0
+        return 1.0 if self.finished >= self.total > 0 else self.finished / self.total if self.total > 0 else 0.0
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The progress as text, such as ``"3 of 10"``; empty if the total is unknown."""
         return f"{self.finished} of {self.total}" if self.total else ""
 
 

@@ -410,7 +410,7 @@ class RunRecord:
         Args:
             state: State of the run, as it was read a moment ago.
         """
-        if state not in ENDED:
+        if state not in ENDED or self._metrics is not None:
             return self.metrics
         library, spans = self.library_spec, self._spans()
         return LastValues(self._last_points(spans), library, spans)

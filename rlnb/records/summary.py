@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rlnb.contracts.libraries import Library
 from rlnb.display.table import duration
 from rlnb.hooks import plugins
+from rlnb.metrics.metrics import NewestValues
 from rlnb.records.incidents import Waits
 from rlnb.records.notes import Tags
 from rlnb.records.progress import UNKNOWN, Progress, progress_of, remaining_s
@@ -21,6 +21,7 @@ from rlnb.spec import ENDED, Json, State
 from rlnb.storage import cache, entries, files
 from rlnb.storage.cache import Kept, Stamp, is_settled, stamps_of
 
+T = TypeVar("T")
 WAITING: tuple[State, ...] = ("created", "queued", "starting")
 """The states of a run that has not begun to train."""
 LONG_S = 60.0
@@ -137,33 +138,38 @@ def _summary(record: RunRecord, libraries: tuple[Library, ...]) -> RunSummary:
 
 def _read(record: RunRecord, metrics: bool = True) -> tuple[RunSummary, bool]:
     """Return the summary of a run, and whether it is whole."""
-    state = record.state
-    bare = RunSummary(
+    state, faults = record.state, list[Exception]()
+
+    def read(part: Callable[[], T], missing: T) -> T:
+        try:
+            return part()
+        except Exception as exc:  # no part of a damaged run may hide the others
+            faults.append(exc)
+            files.warn_once(f"{record.path}: {exc}")
+            return missing
+
+    newest = read(lambda: record.newest(state) if metrics else None, None)
+    progress = read(lambda: progress_of(record, newest), UNKNOWN)
+    summary = RunSummary(
         id=record.id,
         path=record.path,
         task=record.task,
         library=record.library,
         state=state,
+        created=read(lambda: record.created, None),
+        reason=read(lambda: record.reason_of(state), ""),
+        waits=read(lambda: record.training.waits if record.training and state not in ENDED else None, None),
+        progress=progress,
+        eta_s=read(lambda: remaining_s(record, state, progress) if metrics else None, None),
+        reward=read(lambda: _last(newest, "reward"), None),
+        success_rate=read(lambda: _last(newest, "success_rate"), None),
+        tags=read(lambda: tuple(Tags(record.folder.notes, record.manifest.tags)), ()),
     )
-    try:
-        newest = record.newest(state) if metrics else None
-        names = {*newest.names} if newest is not None else set[str]()
-        progress, job = progress_of(record, newest), record.training
-        whole = dataclasses.replace(
-            bare,
-            created=record.created,
-            reason=record.reason_of(state),
-            waits=job.waits if job and state not in ENDED else None,
-            progress=progress,
-            eta_s=remaining_s(record, state, progress) if metrics else None,
-            reward=newest.last("reward") if newest is not None and "reward" in names else None,
-            success_rate=newest.last("success_rate") if newest is not None and "success_rate" in names else None,
-            tags=tuple(Tags(record.folder.notes, record.manifest.tags)),
-        )
-        return whole, True
-    except Exception as exc:
-        files.warn_once(f"{record.path}: {exc}")
-        return bare, False
+    return summary, not faults
+
+
+def _last(newest: NewestValues | None, name: str) -> float | None:
+    return newest.last(name) if newest is not None and name in newest.names else None
 
 
 def _places(record: RunRecord) -> list[str]:

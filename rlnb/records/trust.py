@@ -19,6 +19,7 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.access import another_owner, exposed, others, printable
+from rlnb.storage.entries import files_below
 from rlnb.storage.files import has_hash, source_hash
 
 
@@ -73,6 +74,8 @@ def decided_by(record: RunRecord, job: JobDir | None = None) -> str:
 def _records(record: RunRecord, job: JobDir | None) -> Iterator[Path]:
     """Yield the folder of a run, which may be a link to it, and the records that decide what is executed."""
     yield from (record.path, record.path.resolve(), record.folder.manifest)
+    if files.there(record.folder.source):  # the copy of the task's module, which is imported
+        yield from (record.folder.source, *files_below(record.folder.source))
     if job is not None:
         yield from (record.folder.jobs_folder, job.path, job.command, job.handle, job.submitted)
 

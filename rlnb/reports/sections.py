@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import bisect
 import difflib
 import html
 import io
+import math
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -88,15 +90,16 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
 
 
 def _seconds(run: RunFacts) -> float:
-    """Return the seconds that a run trained in all its jobs. An active job counts until its last logged point."""
-    spans = []
-    for job in run.jobs:
-        started, result = job.started, job.result
-        if job.kind == "train" and started is not None:
-            logged = [time for name in run.metrics.names for time in run.metrics[name].wall_time_s[-1:]]
-            ended_s = moment_s(result.ended) if result else None
-            spans.append(max(0.0, (max(logged, default=0.0) if ended_s is None else ended_s) - started.time_s))
-    return sum(spans)
+    """Return the seconds that a run trained in all its jobs. One without an end counts until its last logged point."""
+    trainings = [(started, job.result) for job in run.jobs if job.kind == "train" and (started := job.started)]
+    logged_s = sorted(time for name in run.metrics.names for time in run.metrics[name].wall_time_s)
+    seconds = 0.0
+    for number, (started, result) in enumerate(trainings):
+        next_s = trainings[number + 1][0].time_s if number + 1 < len(trainings) else math.inf
+        last_s = logged_s[at - 1] if (at := bisect.bisect_left(logged_s, next_s)) else 0.0
+        ended_s = moment_s(result.ended) if result else None
+        seconds += max(0.0, (last_s if ended_s is None else ended_s) - started.time_s)
+    return seconds
 
 
 class Curves:
@@ -168,7 +171,7 @@ def pictures(runs: Sequence[RunFacts]) -> str:
 
 
 def films(runs: Sequence[RunFacts]) -> str:
-    """Return the films of evaluations and trainings, up to 600 KB in all, and a still of each further film."""
+    """Return the films of evaluations and trainings, up to 600 KB in all; of further films a still or the name."""
     figures, weight = [], 0
     for run in runs:
         of_training = [*run.films.values()]
@@ -232,7 +235,7 @@ def _image(data: bytes, caption: str) -> str:
 
 
 def parameters(runs: Sequence[RunFacts]) -> str:
-    """Return the arguments of each run that are not at their default: selectors, overrides and agent values."""
+    """Return the arguments of each run, without those that were left to its task or library."""
     return "".join(table(["", ""], _parameters(run), caption=run.id) for run in runs)
 
 
@@ -388,15 +391,16 @@ def _source_changes(run: RunFacts, parent: RunFacts) -> str:
     lines: list[str] = []
     names = _names(parent)
     renamed = {_names(run)[0]: names[0]} if names else {}  # a module's file may have another name
-    for name in _names(run):
-        before = renamed.get(name, name)
+    pairs = [(renamed.get(name, name), name) for name in _names(run)]
+    pairs += [(name, name) for name in names if name not in dict(pairs)]
+    for before, name in pairs:
         old = _read(parent, before).splitlines() if before in names else []
-        pair = f"{parent.id}/{before}", f"{run.id}/{name}"
-        lines += difflib.unified_diff(old, _read(run, name).splitlines(), *pair, lineterm="")
+        new = _read(run, name).splitlines() if name in _names(run) else []
+        lines += difflib.unified_diff(old, new, f"{parent.id}/{before}", f"{run.id}/{name}", lineterm="")
     if not lines:
         return f"<p>The source is that of its parent {html.escape(parent.id)}.</p>"
     hidden = len(lines) - MOST_LINES
-    content = "\n".join(map(_diff_line, lines[:MOST_LINES])) + (f"\n... and {hidden} lines more" if hidden > 0 else "")
+    content = "\n".join(map(_diff_line, lines[:MOST_LINES])) + (f"\n... and {hidden} more lines" if hidden > 0 else "")
     return _details(f"{run.id}: changes of the source since its parent", f"<pre>{content}</pre>", is_open=True)
 
 

@@ -91,11 +91,11 @@ class Catalog:
         Args:
             limit_s: Seconds after which the remaining new runs are left for the next refresh; the newest come first.
         """
+        if self._looks % WALK_EVERY == 0:
+            self._damaged.clear()
         folders = self._run_folders()
         deadline = time.monotonic() + limit_s
         departures = [path for path in self._runs if path not in folders]
-        if self._looks % WALK_EVERY == 0:
-            self._damaged.clear()
         with ThreadPoolExecutor(THREADS) as pool:
             new = self._open(sorted(folders - self._runs.keys() - self._damaged, reverse=True), deadline, pool)
             ended = self._ended_in_turn(folders)

@@ -124,7 +124,8 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
             if whole:
                 items.append((run.id, run.path, _size(run.path)))
             else:
-                items += [(run.id, path, run.checkpoints.size(path)) for path in run.checkpoints.spare(keep)]
+                checkpoints = run.checkpoints
+                items += [(run.id, path, checkpoints.size(path)) for path in checkpoints.spare(keep, abandoned=True)]
         except Exception as exc:  # no error of a damaged record may hide the other runs
             logger.warning("%s is skipped. %s", run.path, exc)
             unfinished += 1

@@ -44,8 +44,8 @@ def train(
         script: Path of a training script to start instead of a task, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder, and the metrics come
             from the event files that it writes there. Only ``args``, ``nproc_per_node`` (a number), ``launcher``,
-            ``python`` and ``tags`` apply to a script; all other arguments are refused, except ``warm``, which has no
-            effect.
+            ``python``, ``asset_root``, ``tags`` and ``like`` apply to a script; all other arguments are refused, except
+            ``warm``, which has no effect.
         args: Arguments of the script.
         library: Name of the RL library; None takes the one that the task's registration names as its default
             (``default_agent``), or RSL-RL.

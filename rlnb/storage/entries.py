@@ -136,7 +136,7 @@ def touch(path: Path, *, make: bool = True) -> None:
         make: Whether it is made if it does not exist.
     """
     with Folder(path.parent) as folder:
-        flags = os.O_WRONLY | os.O_NONBLOCK | (os.O_CREAT if make else 0)
+        flags = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | (os.O_CREAT if make else 0)
         descriptor = folder.open(path.name, flags, files.file_mode(path.parent), links=0)
         try:
             os.utime(descriptor if os.utime in os.supports_fd else path)

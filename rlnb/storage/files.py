@@ -156,7 +156,8 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
 
     The text is written to a temporary file, synced, and then linked to its name. Creating the link
     is exclusive on every POSIX file system, including shared ones, so no lock is needed and no
-    reader ever sees half a file.
+    reader ever sees half a file. Only where the file system has no hard links, as on some FUSE mounts, is the text
+    written to the name itself, and a reader may see it while it is written.
 
     Args:
         path: The record.
@@ -270,7 +271,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 def _opened(path: Path) -> tuple[int, os.stat_result]:
     """Return the descriptor of a regular file that is open for reading, and its status; see :func:`open_regular`."""
-    flags = os.O_RDONLY | os.O_NONBLOCK
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # which Windows lacks
     descriptor = os.open(path, flags)
     if leads_elsewhere(descriptor, path):
         os.close(descriptor)

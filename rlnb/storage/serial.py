@@ -56,6 +56,8 @@ def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = 
     Raises:
         RlnbError: A field is unknown or missing, a value has the wrong type, or the schema is newer than this rlnb's.
     """
+    if not isinstance(data, Mapping):
+        raise RlnbError(f"{cls.__name__} has to be an object with fields, not {type(data).__name__}.")
     schema = data.get("schema")
     if isinstance(schema, int) and schema > SCHEMA:
         raise RlnbError(f"{cls.__name__} has schema {schema}, but this rlnb reads up to {SCHEMA}. Update rlnb.")

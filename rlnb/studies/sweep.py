@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import secrets
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from rlnb.spec import Json
     from rlnb.studies.space import Space
 
+logger = logging.getLogger(__name__)
 TELLING = 4
 """Number of complete trials that importances need."""
 
@@ -187,8 +189,7 @@ class Sweep:
 
         complete = self.study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
         if len(complete) < TELLING:
-            few = f"{len(complete)} of {TELLING} are complete"
-            raise RlnbError(f"Importances need {TELLING} complete trials; of {self.name}, {few}.")
+            raise RlnbError(f"Importances need {TELLING} complete trials; {self.name} has {len(complete)}.")
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return optuna.importance.get_param_importances(self.study, evaluator=evaluator)
 
@@ -322,9 +323,6 @@ def sweep(
         space=", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items())),
         arguments=common(task, **arguments),
     )
-    if (other := next((one for one in live_objects.of(Sweep) if one._path == path), None)) is not None:
-        subject.write(other.study)
-        return other
     search = Search(
         space=distributions,
         n_trials=n_trials,
@@ -334,8 +332,21 @@ def sweep(
         start=lambda values, number: trainings.start(values, tags=_tags(name, number)),
         start_array=_array_of(trainings, name, parallel) if array else None,
     )
+    if (other := next((one for one in live_objects.of(Sweep) if one._path == path), None)) is not None:
+        subject.write(other.study)
+        _warn_of_changes(other, search)
+        return other
     sampler = sampler or (at_once_sampler(distributions) if array else None)
     return _begin(name, path, subject, search, sampler=sampler, pruner=pruner)
+
+
+def _warn_of_changes(sweep: Sweep, search: Search) -> None:
+    """Warn of arguments of a further call that have no effect, since this kernel is running the sweep already."""
+    running = sweep._driver.search if sweep._driver else search
+    names = {"n_trials": "n_trials", "at_once": "parallel"}
+    if changes := [name for field, name in names.items() if getattr(running, field) != getattr(search, field)]:
+        what = f"{sweep.name} is already running here, so {' and '.join(changes)} of this call has no effect."
+        logger.warning("%s To change it, call .stop() on the sweep first.", what)
 
 
 def _array_of(

@@ -73,7 +73,7 @@ class Driver:
     """Starts trials, reports their metric to Optuna, and cancels those that Optuna prunes."""
 
     def __init__(self, study: optuna.Study, search: Search, lock: IO[str]) -> None:
-        self._study, self._search, self._lock = study, search, lock
+        self._study, self.search, self._lock = study, search, lock
         self._going: dict[int, tuple[optuna.Trial, Run]] = {}
         self._reported: dict[int, int] = {}
         self.error: Exception | None = None
@@ -132,7 +132,7 @@ class Driver:
 
         trials = self._study.get_trials(deepcopy=False)
         waiting = sum(trial.state == TrialState.WAITING for trial in trials)
-        left = self._search.n_trials - sum(
+        left = self.search.n_trials - sum(
             trial.state != TrialState.WAITING and NEVER_STARTED not in trial.user_attrs for trial in trials
         )
         return min(left, waiting) if self._used_up.is_set() else left  # trials that wait have their values
@@ -163,20 +163,20 @@ class Driver:
     def _begin(self) -> None:
         """Start as many trials as may run at once, or all of them as one array."""
         with self._beginning:
-            if self._search.start_array is not None:
-                self._start(self._left(), self._search.start_array)
+            if self.search.start_array is not None:
+                self._start(self._left(), self.search.start_array)
                 return
-            while self._left() > 0 and len(self._going) < self._search.at_once:
+            while self._left() > 0 and len(self._going) < self.search.at_once:
                 self._start(1, self._start_each)
 
     def _start_each(self, values: Mapping[int, Mapping[str, Json]]) -> Sequence[Run]:
-        return [self._search.start(values[number], number) for number in values]
+        return [self.search.start(values[number], number) for number in values]
 
     def _start(self, count: int, start: Callable[[Mapping[int, Mapping[str, Json]]], Sequence[Run]]) -> None:
         """Choose the values of trials, start their runs, and watch them from now on."""
         from optuna.trial import TrialState
 
-        trials = [self._study.ask(dict(self._search.space)) for _ in range(count)]
+        trials = [self._study.ask(dict(self.search.space)) for _ in range(count)]
         try:
             runs = start({trial.number: trial.params for trial in trials}) if trials else ()
         except Exception:
@@ -217,9 +217,9 @@ class Driver:
             self._study.tell(trial, state=TrialState.FAIL)
 
     def _report(self, trial: optuna.Trial, run: Run) -> None:
-        if self._search.metric not in run.metrics:
+        if self.search.metric not in run.metrics:
             return
-        series = run.metrics[self._search.metric]
+        series = run.metrics[self.search.metric]
         every = max(1, run.progress[1] // REPORTS)
         last = self._reported.get(trial.number, -1)
         for iteration, value in zip(map(round, series.iterations), series.values, strict=True):
@@ -234,11 +234,11 @@ class Driver:
         Raises:
             RlnbError: The run never logged the metric.
         """
-        if self._search.objective is not None:
-            return float(self._search.objective(run))
-        values = run.metrics[self._search.metric].values
+        if self.search.objective is not None:
+            return float(self.search.objective(run))
+        values = run.metrics[self.search.metric].values
         if not values:
-            raise RlnbError(f"{run.id} never logged {self._search.metric!r}, so its trial has no value.")
+            raise RlnbError(f"{run.id} never logged {self.search.metric!r}, so its trial has no value.")
         return statistics.fmean(values[-max(1, round(TAIL * len(values))) :])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ class Argument:
     """Help text of its option of ``rlnb train``; empty if it has none, or one that the command declares itself."""
     label: str = ""
     """Label of its field in the form of JupyterLab; empty if it has none, or one that the form declares itself."""
+    of_pages: bool = False
+    """Whether a page may give it. A page names no code and no file, which the check of a form would execute or read."""
     choices: tuple[str, ...] = ()
     """Texts that the field offers."""
     example: int | None = None
@@ -64,8 +67,8 @@ class TrainArguments:
         """Path of a training script to start instead of a task, such as Isaac Lab's
         ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder, and the metrics come
         from the event files that it writes there. Only ``args``, ``nproc_per_node`` (a number), ``launcher``,
-        ``python`` and ``tags`` apply to a script; all other arguments are refused, except ``warm``, which has no
-        effect.""",
+        ``python``, ``asset_root``, ``tags`` and ``like`` apply to a script; all other arguments are refused, except
+        ``warm``, which has no effect.""",
         of_scripts=True,
     )
     args: Sequence[str] = argument(
@@ -78,12 +81,14 @@ class TrainArguments:
         """Name of the RL library; None takes the one that the task's registration names as its default
         (``default_agent``), or RSL-RL.""",
         recorded="library",
+        of_pages=True,
         option="RL library; default: the task's own, or rsl_rl.",
     )
     max_iterations: int | None = argument(
         None,
         """Learning iterations; None keeps the number in the agent config.""",
         recorded="max_iterations",
+        of_pages=True,
         example=150,
         option="Learning iterations.",
         label="Iterations",
@@ -94,6 +99,7 @@ class TrainArguments:
         ends with the iteration that reaches them. Libraries of any kind can be compared by frames, while an iteration
         of an off-policy library may be a single env step.""",
         recorded="max_frames",
+        of_pages=True,
         example=1_000_000,
         option="Env transitions, in place of iterations.",
     )
@@ -101,6 +107,7 @@ class TrainArguments:
         42,
         """Seed of env and policy. The seed in the agent config is not used.""",
         recorded="seed",
+        of_pages=True,
         option="Seed of the env and the policy.",
         label="Seed",
     )
@@ -112,12 +119,14 @@ class TrainArguments:
         OMP_NUM_THREADS is set, and the run always gets a process of its own. Solvers, sensors and operators of torch
         that cannot be deterministic end the run with an error.""",
         recorded="deterministic",
+        of_pages=True,
         option="Same numbers from the same seed, also on a GPU.",
     )
     num_envs: int | None = argument(
         None,
         """Environments in total, over all ranks; None keeps the task's own number.""",
         recorded="task.num_envs",
+        of_pages=True,
         example=64,
         option="Total number of envs.",
         label="Environments",
@@ -138,6 +147,7 @@ class TrainArguments:
         "auto",
         """``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.""",
         recorded="resources.device",
+        of_pages=True,
         option="auto, cpu, cuda or cuda:N.",
         label="Device",
         choices=("auto", "cpu", "cuda"),
@@ -149,6 +159,7 @@ class TrainArguments:
         On this machine without a GPU, ``"auto"`` is the number that trains the task fastest, which is measured once
         (about a minute per candidate).""",
         recorded="resources.nproc_per_node",
+        of_pages=True,
         example=1,
         of_scripts=True,
         none=True,
@@ -180,6 +191,7 @@ class TrainArguments:
         None,
         """Number of newest checkpoints to keep, in addition to the best by reward; None keeps all.""",
         recorded="keep",
+        of_pages=True,
         example=5,
         none=True,
         option="Newest checkpoints to keep, plus the best; default: all.",
@@ -190,6 +202,7 @@ class TrainArguments:
         envs for four seconds. Films take about 2 % of the training's time; one that would take more has fewer frames,
         or is left out.""",
         recorded="film_every",
+        of_pages=True,
         example=50,
         none=True,
         option="Iterations between two films; default: none.",
@@ -204,6 +217,7 @@ class TrainArguments:
         and is sent to the webhook in the environment variable ``RLNB_ALERT_WEBHOOK``. The last steps are then recorded
         (``run.flight``).""",
         recorded="alerts",
+        of_pages=True,
     )
     launcher: Launcher | None = argument(
         None,
@@ -232,6 +246,7 @@ class TrainArguments:
         (),
         """Tags by which the run can be found.""",
         recorded="tags",
+        of_pages=True,
         of_scripts=True,
     )
     warm: bool | None = argument(
@@ -273,7 +288,7 @@ class TrainArguments:
                 hint = did_you_mean(name, TRAIN_ARGUMENTS)
                 raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
         if any(isinstance(value, float) or type(value).__module__ == "numpy" for value in arguments.values()):
-            whole_numbers = {field.name for field in dataclasses.fields(cls) if "int" in str(field.type)}
+            whole_numbers = {field.name for field in dataclasses.fields(cls) if takes_whole_numbers(field.name)}
             read = {name: whole if name in whole_numbers else builtin for name in arguments}
             arguments = {name: read[name](value) for name, value in arguments.items()}
         request = cls(task=task, **arguments)
@@ -301,6 +316,12 @@ TRAIN_ARGUMENTS: Mapping[str, Argument] = {
     field.name: field.metadata["argument"] for field in dataclasses.fields(TrainArguments)
 }
 """The arguments of ``rlnb.train`` by name."""
+
+
+def takes_whole_numbers(name: str) -> bool:
+    """Return whether an argument takes whole numbers, perhaps among other values."""
+    types = {field.name: str(field.type) for field in dataclasses.fields(TrainArguments)}
+    return re.search(r"\bint\b", types[name]) is not None
 
 
 def recorded_arguments(manifest: Manifest) -> dict[str, Json]:

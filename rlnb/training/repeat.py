@@ -214,6 +214,7 @@ def _of_script(like: RunFacts, arguments: Arguments) -> Arguments:
         "args": args,
         "nproc_per_node": manifest.resources.nproc_per_node,
         "python": manifest.python,
+        "asset_root": manifest.asset_root,
         "launcher": _launcher(like, arguments),
     }
 

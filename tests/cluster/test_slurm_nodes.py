@@ -60,7 +60,7 @@ def test_one_of_two_nodes_is_enough_to_end_the_job(clean: Path, unfit: Break) ->
 def test_if_no_node_is_fit_the_run_ends_and_the_nodes_are_named(clean: Path, unfit: Break) -> None:
     unfit(0, 1, 2)
     run = echo(one_node())
-    with pytest.raises(rlnb.RunError, match=r"\(node1: Prolog error\)\.*\. It does not go on: no training of it could"):
+    with pytest.raises(rlnb.RunError, match=r"\(node1: Prolog error\)\.*\. Not continued: no training of it could"):
         run.wait(120)
     assert len(run.jobs) == 2
     wait_until(lambda: not in_queue() and not processes(run), 30)

@@ -18,7 +18,10 @@ import rlnb
 
 MISSING = {
     "Darwin": ["os.pidfd_open", "os.sched_getaffinity"],
-    "Windows": ["os.pidfd_open", "os.sched_getaffinity", "os.getuid", "os.getgid", "signal.SIGKILL", "signal.SIGUSR1"],
+    "Windows": [
+        *("os.pidfd_open", "os.sched_getaffinity", "os.getuid", "os.getgid", "signal.SIGKILL", "signal.SIGUSR1"),
+        *("os.O_NONBLOCK", "os.O_NOFOLLOW", "os.O_DIRECTORY", "os.O_CLOEXEC"),
+    ],
 }
 REPORT = "import jupyter_client.manager, nbconvert, papermill"
 """What a report needs of third parties."""

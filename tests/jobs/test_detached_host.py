@@ -216,7 +216,7 @@ def test_two_launches_that_failed_in_a_row_end_the_run(interrupted: rlnb.Run) ->
     options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
     begun_and_taken_away(interrupted, options, reason="launch_failed")
     assert not begun_and_taken_away(interrupted, options, reason="launch_failed").go_on(3)
-    error = "the queue ended it. It does not go on: no training of it could start, 2 times in a row"
+    error = "the queue ended it. Not continued: no training of it could start, 2 times in a row"
     assert rlnb.Run(interrupted.path).reason == error
     begun_and_taken_away(interrupted, options, reason="interrupted")  # a training that began
     assert begun_and_taken_away(interrupted, options, reason="launch_failed").go_on(3), "the count starts anew"
@@ -323,7 +323,7 @@ def test_a_training_that_was_restarted_often_enough_says_so(interrupted: rlnb.Ru
     job.explain("Slurm's job 7 was preempted")
     assert not job.go_on(1)
     assert error_of(interrupted) == (
-        "Slurm's job 7 was preempted. It does not go on: it was restarted 1 of 1 times (max_restarts)"
+        "Slurm's job 7 was preempted. Not continued: it was restarted 1 of 1 times (max_restarts)"
     )
 
 
@@ -342,5 +342,13 @@ def test_a_library_that_cannot_resume_is_not_restarted_and_says_so(
 ) -> None:
     monkeypatch.setattr(RunRecord, "library_spec", dataclasses.replace(plugins.library("echo"), resumes=False))
     assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
-    assert "It does not go on: The library 'echo' cannot resume a training" in error_of(interrupted)
+    assert "Not continued: The library 'echo' cannot resume a training" in error_of(interrupted)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
+
+
+def test_a_training_without_a_sound_checkpoint_says_why_it_is_not_continued(interrupted: rlnb.Run) -> None:
+    for path in interrupted.checkpoints:
+        path.write_bytes(b"")
+    assert not DetachedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert "Not continued: " in error_of(interrupted)
+    assert "has no checkpoint that can be used" in error_of(interrupted)

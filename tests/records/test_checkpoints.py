@@ -517,17 +517,42 @@ def test_checkpoints_that_a_run_has_taken_back_are_not_its_newest_nor_its_best(b
     assert back.evaluate(2).checkpoint.startswith("logs/model_15.json")
 
 
-def test_a_training_that_ends_before_its_first_checkpoint_goes_on_from_its_own_start(back: rlnb.Run) -> None:
+def test_a_training_that_never_began_takes_nothing_back(back: rlnb.Run) -> None:
+    before = list(back.checkpoints)
     job = Job(kind="train", options={"checkpoint": "logs/model_4.json"})
     last = back.record.folder.next_job("train", lambda _: {"job.json": job, "command.json": Command(argv=("x",))})
-    files.write_once(last.result, Result(outcome="failed", error="node 1 is lost"))
-    assert what_is_left(rlnb.Run(back.path), 30).checkpoint == "logs/model_4.json"
+    files.write_once(last.result, Result(outcome="cancelled"))
+    run = rlnb.Run(back.path)
+    assert list(run.checkpoints) == before
+    assert what_is_left(run, 30).checkpoint == "logs/model_15.json"
+    assert {path.name for _, path, _ in rlnb.Runs([run]).prune(keep=4).items} == {"model_19.json", "model_24.json"}
 
 
-def test_keep_does_not_keep_what_was_taken_back(back: rlnb.Run) -> None:
-    spare = {path.name for path in back.checkpoints.spare(1)}
-    assert {"model_19.json", "model_24.json"} <= spare
-    assert "model_15.json" not in spare
+def test_a_training_leaves_what_it_has_taken_back_and_prune_lists_it(back: rlnb.Run) -> None:
+    abandoned = {"model_19.json", "model_24.json"}
+    assert {path.name for path in back.checkpoints.spare(1)} & abandoned == set()
+    assert {path.name for path in back.checkpoints.spare(1, abandoned=True)} >= abandoned
+    assert "model_15.json" not in {path.name for path in back.checkpoints.spare(1, abandoned=True)}
+
+
+def test_a_checkpoint_that_was_just_replaced_is_none_that_was_taken_back(back: rlnb.Run) -> None:
+    """Between its last rename and its record, a file is known by its time alone."""
+    record = back.jobs[-1].folder.saves
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join(line for line in lines if "model_14" not in line))
+    assert "model_14.json" not in {path.name for path in back.checkpoints.abandoned}
+    started = back.jobs[-1].folder.started.stat().st_mtime
+    os.utime(back.path / "logs" / "model_14.json", (started - 1, started - 1))
+    assert "model_14.json" in {path.name for path in back.checkpoints.abandoned}
+
+
+def test_damaged_records_of_a_resumed_training_hide_no_checkpoint(back: rlnb.Run) -> None:
+    job = back.jobs[-1].folder
+    with job.saves.open("a") as file:
+        file.write("[" * 100_000 + "\n")
+    assert back.checkpoints.last is not None
+    job.started.write_text(json.dumps({**json.loads(job.started.read_text()), "horizon": 0}))
+    assert len(rlnb.Run(back.path).checkpoints) == 6
 
 
 def test_a_checkpoint_that_was_taken_back_counts_again_once_the_run_goes_on_from_it(back: rlnb.Run) -> None:

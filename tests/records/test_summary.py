@@ -13,6 +13,7 @@ import pytest
 import rlnb
 from rlnb.records import summary
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.progress import Progress
 from rlnb.records.record import RunRecord
 from rlnb.storage.cache import SETTLED_S
 
@@ -87,8 +88,12 @@ def damage(run: rlnb.Run) -> None:
 
 
 def rewrite(run: rlnb.Run) -> None:
+    rewrite_with(run, tags=["other"])
+
+
+def rewrite_with(run: rlnb.Run, **changes: object) -> None:
     manifest = RunDir(run.path).manifest
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "tags": ["other"]}))
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **changes}))
 
 
 @pytest.mark.parametrize("change", [tag, resume, log, log_elsewhere, damage, rewrite])
@@ -129,3 +134,26 @@ def test_a_table_holds_no_curves_in_memory(run: rlnb.Run) -> None:
     runs = rlnb.runs()
     runs.table("fps")
     assert runs[0].record._metrics is None
+
+
+def test_a_damaged_record_hides_only_what_it_holds(run: rlnb.Run) -> None:
+    rewrite_with(run, created="yesterday")
+    shown = rlnb.Run(run.path).summary()
+    assert (shown.created, shown.progress, shown.state) == (None, (3, 3), "completed")
+    assert shown.reward is not None
+
+
+def test_a_count_of_any_size_has_a_share(run: rlnb.Run) -> None:
+    assert Progress(10**400, 3).share == 1.0
+    assert (Progress(0, 0).share, Progress(1, 4).share) == (0.0, 0.25)
+
+
+def test_a_summary_of_curves_that_are_loaded_reads_no_others(run: rlnb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = rlnb.Run(run.path)
+    assert loaded.metrics.last("reward") == loaded.summary().reward
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the event files are read again")
+
+    monkeypatch.setattr("rlnb.records.last_points.points_of", refuse)
+    assert loaded.summary().reward is not None

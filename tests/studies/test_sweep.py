@@ -106,9 +106,12 @@ def test_after_a_kill_of_the_kernel_the_same_call_continues(root):
     assert len(sweep.runs) == 3, "the trial that ran meanwhile is not started again"
 
 
-def test_one_kernel_drives_a_sweep(root):
+def test_one_kernel_drives_a_sweep(root, caplog):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW)
     assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW) is sweep, "the cell may run again"
+    assert "no effect" not in caplog.text
+    assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=5, name="mine", **SLOW) is sweep
+    assert "mine is already running here, so n_trials of this call has no effect" in caplog.text
     code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert "rlnb.studies.get_sweep('mine')" in other.stderr

@@ -132,6 +132,11 @@ def test_the_recorded_arguments_of_a_run_are_in_its_code() -> None:
     assert text["alerts"] == ["failed"], "only the notebook that started the run has the function"
 
 
+def test_the_code_of_a_run_says_where_its_weights_come_from() -> None:
+    text = code_of(dataclasses.replace(MANIFEST, parent="20260101-000000-ant-skrl-0000"))
+    assert called(text, "rlnb.train")["init_from"] == "20260101-000000-ant-skrl-0000"
+
+
 @pytest.mark.parametrize("name", ["/etc/agent.yaml", "agent.yaml", "notes", "generic.yaml"])
 def test_an_agent_config_is_a_name_and_never_a_file(name: str) -> None:
     with pytest.raises(Malformed, match="is not the name of an agent config"):

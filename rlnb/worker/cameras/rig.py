@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, Aim, kind_of
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
-from rlnb.spec import DEPTH
 from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
 from rlnb.worker.isaac import release
 from rlnb.worker.isaac.renderer import own_cameras, renderer_for
@@ -87,7 +86,7 @@ class Plan:
             RlnbError: There is no such camera, or its renderer has no such data type.
         """
         cameras = own_cameras(env_cfg)
-        if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
+        if not any(kind_of(kind) == "label" for cfg in cameras.values() for kind in cfg.data_types):
             _label(env_cfg)  # with segmentation, the labels are part of the task's observations and stay
         if not cameras:
             if self._wanted and list(self._wanted) != [ADDED]:
@@ -108,7 +107,7 @@ class Plan:
             near, far = cfg.spawn.clipping_range
             self.ranges_m[name] = float(near), float(far)
         # Segmentation of the task's own camera may be in colours; the copy gives ids.
-        own_types = [kind for kind in data_types if own_path and kind in cfg.data_types and "segmentation" not in kind]
+        own_types = [kind for kind in data_types if own_path and kind in cfg.data_types and kind_of(kind) != "label"]
         other = [kind for kind in data_types if kind not in own_types]
         self.cameras[name] = Camera(
             own_path=own_path, own_types=(*own_types,), twin=_TWIN + name if other else None, twin_types=(*other,)
@@ -226,7 +225,7 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
         data_type: Isaac Lab's name.
         cfg: The camera's config. Its renderer may be set to write the far clip where depth hit nothing.
     """
-    if data_type in DEPTH:
+    if kind_of(data_type) == "depth":
         image[image <= 0.0] = float("inf")
         if getattr(cfg.renderer_cfg, "depth_clipping_behavior", "none") == "max" and cfg.spawn is not None:
             image[image >= cfg.spawn.clipping_range[1]] = float("inf")

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rlnb.configs.cameras import kind_of
 from rlnb.contracts.libraries import Space, Spaces
 from rlnb.errors import RlnbError, unknown
-from rlnb.spec import DEPTH
 from rlnb.worker.isaac.renderer import own_cameras
 
 # -- spaces of a config and of an env --------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def _picture(env_cfg: Any, term: Any) -> tuple[int, ...] | None:
     camera = own_cameras(env_cfg).get(getattr(params.get("sensor_cfg"), "name", ""))
     if camera is None:
         return None
-    channels = 1 if str(params.get("data_type")) in DEPTH else 3
+    channels = 1 if kind_of(str(params.get("data_type"))) == "depth" else 3
     channels *= max(1, int(params.get("frame_stack", 1)))
     size = (int(camera.height), int(camera.width))
     return (channels, *size) if params.get("channel_first") else (*size, channels)

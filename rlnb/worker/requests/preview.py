@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.configs.cameras import kind_of
 from rlnb.protocol.requests import Clip, Examination, Examine, Preview, TaskFinding
 from rlnb.worker.actions import Act, acting, joint
 from rlnb.worker.cameras import rig
@@ -147,7 +148,7 @@ def _labels(env: Any, plan: Plan) -> dict[str, dict[str, str]]:
         f"{name}/{data_type}": plan.labels(env, name, data_type)
         for name, camera in plan.cameras.items()
         for data_type in camera.data_types
-        if "segmentation" in data_type
+        if kind_of(data_type) == "label"
     }
 
 

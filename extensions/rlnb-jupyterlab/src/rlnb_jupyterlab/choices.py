@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def fields() -> list[Field]:
         Field(
             name=name,
             label=argument.label,
-            whole="int" in str(parameters[name].annotation),
+            whole=re.search(r"\bint\b", str(parameters[name].annotation)) is not None,
             default="" if parameters[name].default is None else str(parameters[name].default),
             choices=argument.choices,
         )

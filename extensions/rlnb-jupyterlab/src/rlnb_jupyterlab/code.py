@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import rlnb
 from rlnb.plugin import TRAIN_ARGUMENTS, Manifest, recorded_arguments
@@ -18,13 +19,22 @@ Form: TypeAlias = "Mapping[str, Json]"
 ``rlnb.train``, but the launcher is a call, such as ``slurm(nodes=2)``, and ``agent_config`` names an agent config."""
 OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args", "imports")
 TABLES, TEXTS = ("overrides", "agent", "launcher_args"), ("task", "library", "agent_config", "device", "launcher")
-NAMES = {"task", "launcher", "agent", "agent_config", *OF_TASK}
-NAMES |= {name for name, argument in TRAIN_ARGUMENTS.items() if argument.recorded} - {"python", "asset_root"}
-"""Names of the fields. A page names no code and no file that the check of a form would then execute or read."""
-DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(rlnb.train).parameters.items()}
 LOCAL = "local"
 OF_A_FUNCTION = "function "
 """Begin of the name of an alert rule that is a function, which only the notebook that started the run has."""
+
+
+@functools.cache
+def names() -> frozenset[str]:
+    """Return the names of the fields."""
+    of_train = (name for name, argument in TRAIN_ARGUMENTS.items() if argument.of_pages)
+    return frozenset({"task", "launcher", "agent", "agent_config", *OF_TASK, *of_train})
+
+
+@functools.cache
+def defaults() -> Mapping[str, Any]:
+    """Return the default of each argument of ``rlnb.train``."""
+    return {name: parameter.default for name, parameter in inspect.signature(rlnb.train).parameters.items()}
 
 
 class Malformed(ValueError):
@@ -37,12 +47,12 @@ def read(fields: Mapping[str, Json]) -> Form:
     Raises:
         Malformed: A field has an unknown name, or a value of the wrong type.
     """
-    if unknown := sorted(set(fields) - NAMES):
+    if unknown := sorted(set(fields) - names()):
         raise Malformed(f"{unknown[0]!r} is not a field of the form.")
     form = {
         name: value
         for name, value in fields.items()
-        if value not in (None, "", {}, []) and (name not in DEFAULTS or value != DEFAULTS[name])
+        if value not in (None, "", {}, []) and value != defaults().get(name, "")
     }
     for name in TABLES:
         table = form.get(name, {})
@@ -86,13 +96,18 @@ def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
     return of_task, {name: value for name, value in values.items() if name not in OF_TASK}
 
 
-def code(form: Form) -> str:
+def code(form: Form, init_from: str | None = None) -> str:
     """Return the Python code for a form.
+
+    Args:
+        form: The form.
+        init_from: Run or file that the first weights come from; None for fresh weights.
 
     Raises:
         Malformed: The form's launcher is not a call.
     """
     of_task, of_train = arguments(form)
+    of_train |= {} if init_from is None else {"init_from": init_from}
     name, settings = launcher_of(str(form.get("launcher", LOCAL)))
     task = form.get("task", "")
     lines = ["import rlnb", ""]
@@ -108,7 +123,7 @@ def code_of(manifest: Manifest) -> str:
     """Return the Python code that starts such a run again; a comment if another user's manifest has none."""
     if not manifest.script:
         try:
-            return code(form_of(manifest))
+            return code(form_of(manifest), manifest.parent)
         except Malformed as exc:
             return f"# {exc}\n"  # in one line: the message quotes what the manifest says
     path, *arguments = manifest.script
@@ -135,7 +150,7 @@ def form_of(manifest: Manifest) -> Form:
     }
     if manifest.resources.nproc_per_node == 1:
         del values["nproc_per_node"]
-    return read({name: value for name, value in _plain(values).items() if name in NAMES})
+    return read({name: value for name, value in _plain(values).items() if name in names()})
 
 
 def _plain(values: Mapping[str, Json]) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import rlnb
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.opening import opened, walk
-from rlnb_jupyterlab.rows import Row, row, text
+from rlnb_jupyterlab.rows import MOST_ALERTS, Row, row, text
 
 MOST_FILES = 2000
 MOST_NOTES = 100
@@ -146,7 +146,8 @@ def difference(runs: list[rlnb.Run]) -> Difference:
 def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     started, result = run.started, run.result
     *rows, folder = run.overview()
-    yield from rows
+    alerts = [row for row in rows if row[0] == "alert"][-MOST_ALERTS:]
+    yield from (row for row in rows if row[0] != "alert" or row in alerts)
     yield "detail", result.detail if result else ""
     for symptom in run.diagnose().symptoms:
         yield "fix", f"{symptom.name}: {symptom.what} {symptom.fix}"

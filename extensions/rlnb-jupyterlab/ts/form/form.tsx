@@ -44,10 +44,10 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
   useEffect(() => setComplete(registry?.complete ?? false), [registry]);
   useEffect(() => () => checker.dispose(), [checker]);
   useEffect(() => {
-    if (wish.task && wrong.length === 0) {
+    if (registry && wish.task && wrong.length === 0) {
       checker.ask(wish);
     }
-  }, [checker, wish, wrong]);
+  }, [checker, registry, wish, wrong]);
 
   const set = (name: string) => (text: string) => {
     const changed = { ...fields, [name]: text };

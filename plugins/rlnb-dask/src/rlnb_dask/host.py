@@ -366,7 +366,7 @@ def resume(job: DetachedJob, launcher: QueueLauncher | ExistingCluster, *, needs
         except RlnbError as exc:
             away = isinstance(launcher, QueueLauncher) and launcher.is_away(str(exc))
             if not away or time.monotonic() > deadline:
-                job.explain(f"{job.result.error}. It does not go on: {exc}" if job.result else "")
+                job.explain(f"{job.result.error}. Not continued: {exc}" if job.result else "")
                 logger.info("the training does not resume: %s", exc)
                 return
         job.beat()
