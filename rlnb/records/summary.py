@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -58,9 +58,9 @@ class RunSummary:
 
     @property
     def status(self) -> str:
-        """State, reason, and how long the run waits already: ``"queued 12 min: PENDING (Priority)"``.
+        """State, reason, and how long the run waits already, such as ``"queued 12 min: PENDING (Priority)"``.
 
-        The state of a training that stands still, such as ``"running"``, has not lasted as long as that:
+        The state of a training that stands still, such as ``"running"``, has not lasted as long as that, hence
         ``"running: suspended for 5 min"``.
         """
         if not self.reason:
@@ -113,9 +113,9 @@ _kept: Kept[_Ended] = Kept()
 
 
 @cache.collector_paused()
-def summaries(records: Iterable[RunRecord]) -> list[RunSummary]:
+def summaries(records: Sequence[RunRecord]) -> list[RunSummary]:
     """Return the summaries of runs. Those of ended runs, which no file has changed since, are not read again."""
-    libraries = tuple(plugins.libraries().values())
+    libraries = tuple(plugins.libraries().values()) if records else ()  # without a run, no plugin is needed
     return [_summary(record, libraries) for record in records]
 
 

@@ -158,7 +158,7 @@ class Runs(Sequence[Run]):
 
     def summaries(self) -> list[RunSummary]:
         """Return what a list shows of each run: state, reason, progress, time left, last values."""
-        return summaries(run.record for run in self)
+        return summaries([run.record for run in self])
 
     def __repr__(self) -> str:
         return f"Runs({len(self._runs)})"
