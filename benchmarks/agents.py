@@ -31,12 +31,12 @@ OURS = """
 from rlnb.hooks import plugins
 from rlnb.spec import Task
 from rlnb.configs.agent import libraries_of
-from rlnb.worker.isaac import agents, isaaclab
+from rlnb.worker.isaac import agent_configs, isaaclab
 isaaclab.start()
 """
 OUR_CONFIG = """
     library = plugins.library(libraries_of(name, plugins.libraries())[0])
-    return agents.resolve(Task(id=task), isaaclab.register(Task(id=task)), library, name)
+    return agent_configs.resolve(Task(id=task), isaaclab.register(Task(id=task)), library, name)
 """
 SCRIPT = """
 import json, sys

@@ -11,7 +11,7 @@ from rlnb.protocol.requests import Policy
 from rlnb.records.facts import RunFacts, checkpoint_of, find_run
 from rlnb.records.options import env_mode
 from rlnb.records.remote import refuse_far
-from rlnb.records.trust import refuse_another_users, task_of
+from rlnb.records.trust import require_trusted_owner, task_of
 from rlnb.simulation import far
 from rlnb.spec import EnvMode, Task
 from rlnb.tasks.task import as_task
@@ -60,7 +60,7 @@ def subject(
         run = task
     for subject in (task, run):
         if isinstance(subject, RunFacts):
-            refuse_another_users(subject.record, trust=trust)
+            require_trusted_owner(subject.record, trust=trust)
     return Subject(
         task=task_of(task.record) if isinstance(task, RunFacts) else as_task(task),
         policy=acting(run, checkpoint, trust),

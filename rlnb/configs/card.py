@@ -27,7 +27,8 @@ OWN_TASKS = (
 )
 """How to use tasks that Isaac Lab does not know."""
 CARD_SCHEMA = 17
-"""Version of the fields of a task card. A cached card of another version is not read."""
+"""Version of the fields of a task card, also of :class:`rlnb.plugin.Space`. Increase it with each change of them: a
+cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
 """Workflow in the task card of a task with several agents."""
@@ -64,7 +65,7 @@ class CameraCard:
     """Height of a frame, pixels."""
 
 
-FIRST_LIBRARY = "rsl_rl"
+DEFAULT_LIBRARY = "rsl_rl"
 """Library of a training that names none, on a task whose registration names none either."""
 GENERIC = "generic"
 """Name by which ``agent=`` chooses the generic agent config of a library's plugin."""
@@ -185,7 +186,7 @@ class TaskCard:
     """Generic agent config of each library whose usual one is the task's own, by library."""
     registered_agents: tuple[str, ...] = ()
     """Names of all agent configs that the task's registration or module brings, also those for other libraries."""
-    default_library: str = FIRST_LIBRARY
+    default_library: str = DEFAULT_LIBRARY
     """Library of a training that names none. It is the one that the task's registration names as its default
     (``default_agent``) if the worker's interpreter has its plugin, otherwise RSL-RL."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
@@ -448,7 +449,7 @@ def runtime_problems(task: Task, card: TaskCard, python: str | None = None) -> l
 
 
 def tell_chosen(card: TaskCard) -> None:
-    """Say once in a line which settings rlnb has made in place of Isaac Sim's."""
+    """Log once the settings that rlnb has chosen in place of Isaac Sim's."""
     if card.chosen:
         left = "its physics" if any("physics" in setting for setting in card.chosen) else "its renderer"
         chosen = " and ".join(card.chosen)
@@ -520,7 +521,7 @@ def card_html(card: TaskCard, task: Task | None = None) -> str:
 def _definition(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
     yield "defined in", task.source or (f"Isaac Lab's registry, as {card.gym_id}" if card.gym_id else "")
     yield "workflow", card.workflow
-    yield "envs", f"{task.num_envs} (own: {card.num_envs})" if task.num_envs else str(card.num_envs)
+    yield "envs", f"{task.num_envs} (default: {card.num_envs})" if task.num_envs else str(card.num_envs)
     selected = {"presets": ", ".join(task.presets), "physics": task.physics, "renderer": task.renderer}
     yield "selected", ", ".join(f"{name} {value}" for name, value in selected.items() if value)
     yield "overrides", ", ".join(_override(card, path, value) for path, value in task.overrides.items())
@@ -528,7 +529,7 @@ def _definition(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
 
 def _override(card: TaskCard, path: str, value: Json) -> str:
     field = card.fields.get(path)
-    return f"{path} = {cell(value)} ({f'own: {cell(field.value)}' if field else 'the config has no such value'})"
+    return f"{path} = {cell(value)} ({f'default: {cell(field.value)}' if field else 'the config has no such value'})"
 
 
 def _episode(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from rlnb.errors import RlnbError, WorkerError
 from rlnb.interactive.debugger import Debugger, EnvStep, Stop, close_former, noted
 from rlnb.protocol.requests import Replay as Request
 from rlnb.records.facts import RunFacts, find_run
-from rlnb.records.trust import refuse_another_users, task_of
+from rlnb.records.trust import require_trusted_owner, task_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,7 +177,7 @@ def replay(
 ) -> Replay:
     """Repeat the recorded steps of a training; see :meth:`rlnb.Run.replay`."""
     facts = find_run(run) if isinstance(run, str) else run
-    refuse_another_users(facts.record, trust=trust)
+    require_trusted_owner(facts.record, trust=trust)
     flight = facts.flight
     if flight is None:
         raise RlnbError(

@@ -8,7 +8,7 @@ import math
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.records.trust import another_users, decided_by
+from rlnb.records.trust import decided_by, foreign_owner
 from rlnb.spec import ENDED
 from rlnb.storage import files
 
@@ -52,7 +52,7 @@ def _ask(record: RunRecord, job: JobRecord, save_s: float) -> None:
     try:
         files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
     except OSError as exc:
-        if (owner := another_users(record, job.folder)) is None:
+        if (owner := foreign_owner(record, job.folder)) is None:
             raise
         fix = "Ask that user to cancel it."
         raise RunError(f"{record.id} belongs to the user {owner}, who alone can cancel it. {fix}") from exc

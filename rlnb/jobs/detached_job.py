@@ -160,7 +160,7 @@ class DetachedJob:
             jobs: Ids that the queue gave the job.
             dashboard: Port of the cluster's dashboard on this machine.
         """
-        files.write_anew(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
+        files.replace_json(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
     def waits(self, what: str) -> None:
         """Record why the job waits or stands still. ``run.wait()``, the tables and the panel show the reason.
@@ -189,7 +189,7 @@ class DetachedJob:
         result = self.result
         if cause and result is not None and result.interrupted:
             with contextlib.suppress(OSError):  # a full disk; the result has an error of its own
-                files.write_anew(self._folder.cause, {"error": cause})
+                files.replace_json(self._folder.cause, {"error": cause})
 
     def end_by(self, time_s: float) -> None:
         """Tell the agents when to end the job, before the queue revokes its nodes.

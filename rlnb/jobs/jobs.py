@@ -29,7 +29,7 @@ from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_
 from rlnb.records.options import CheckpointOptions, TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.repetition import differences
-from rlnb.records.trust import another_users, decided_by, refuse_another_users
+from rlnb.records.trust import decided_by, foreign_owner, require_trusted_owner
 from rlnb.settings import options
 from rlnb.simulation import far, simulator
 from rlnb.simulation.process import SimulatorProcess
@@ -55,7 +55,7 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
     """
     from rlnb.display.status import status
 
-    refuse_another_users(record, trust=job_options.trust)
+    require_trusted_owner(record, trust=job_options.trust)
     with status(f"{kind} {job_options.checkpoint}"):
         if _fits_simulator(record, job_options):
             folder = in_simulator(record, kind, job_options)
@@ -152,7 +152,7 @@ def in_queue(record: RunRecord, job: JobRecord) -> bool | None:
 
 def _place(record: RunRecord, job: JobRecord) -> str:
     """Return where the job of a host that is gone is now, as a sentence without its end."""
-    ids, owner = printable(", ".join(job.submission.jobs)), another_users(record, job.folder)
+    ids, owner = printable(", ".join(job.submission.jobs)), foreign_owner(record, job.folder)
     whose = ": run.cancel() takes it out" if owner is None else f" of the user {owner}"
     known = in_queue(record, job)
     if known is None:
@@ -375,7 +375,7 @@ def start_job(
         launcher: Launcher of the job; None is the run's own.
         warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
     """
-    refuse_another_users(record, trust=job_options.trust)
+    require_trusted_owner(record, trust=job_options.trust)
     job = Job(
         kind=kind,
         options=to_json(job_options),

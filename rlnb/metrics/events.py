@@ -179,7 +179,7 @@ class EventReader:
         return dict(total.most_common())
 
     def _name(self) -> None:
-        """Name the curves anew if a file is new or has other tags than before, or if the order of the files changed."""
+        """Name the curves again if a file is new, has other tags than before, or if the order of the files changed."""
         states = {
             path: (path in self._ends, file.begun, frozenset((*file.scalars, *file.tail)))
             for path, file in self._files.items()

@@ -31,7 +31,7 @@ from rlnb.records.incidents import WaitsWriter
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
-from rlnb.records.trust import another_users
+from rlnb.records.trust import foreign_owner
 from rlnb.simulation.remote_job import SimulatorJob
 from rlnb.spec import Json, Manifest
 from rlnb.storage import entries, files
@@ -177,7 +177,7 @@ class RemoteLauncher(ABC):
         begun_s, earlier = self._started.get(run.path, (float("-inf"), None))
         pause_s = CRASHED_S if self._crashes[run.path] >= MOST_CRASHES else START_S
         if time.monotonic() - begun_s >= pause_s and not is_locked(run):
-            if another_users(RunRecord(run.path)) is not None:
+            if foreign_owner(RunRecord(run.path)) is not None:
                 return None
             if earlier is not None and (earlier.poll() or 0) > 0:
                 self._crashes[run.path] += 1
@@ -312,7 +312,7 @@ def refuse_theirs(run: RunDir) -> None:
     Raises:
         RunError: The run belongs to another user.
     """
-    if (owner := another_users(RunRecord(run.path))) is not None:
+    if (owner := foreign_owner(RunRecord(run.path))) is not None:
         what = f"{run.path.name} belongs to the user {owner}, who alone reaches its machine."
         raise RunError(f"{what} Ask that user, or train a run of your own.")
 

@@ -80,7 +80,7 @@ class InteractiveJob:
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         port = server.sockets[0].getsockname()[1]
-        files.write_anew(self._job.address, {"hosts": addresses(loopback=self._loopback), "port": port})
+        files.replace_json(self._job.address, {"hosts": addresses(loopback=self._loopback), "port": port})
         while not self._stopped and not (reason := self._reason()):
             await asyncio.sleep(POLL_S)
         server.close()

@@ -2,7 +2,8 @@
 
 A kernel writes calls and adoptions. The worker writes that it is ready, then for each call any number of interim values
 and one answer or failure. The node agent between the two adds messages about the start, and answers controls, which do
-not reach the worker. After an adoption, the kernel writes nothing until the agent has handed the worker back.
+not reach the worker. After an adoption, the kernel writes nothing until the agent has handed the worker back. The names
+of the fields are the wire format, and both ends need the same version of rlnb.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def write(job: JobDir, time_s: float) -> None:
     Raises:
         OSError: The record cannot be written.
     """
-    files.write_anew(job.deadline, Deadline(time_s=time_s, now_s=time.time()))
+    files.replace_json(job.deadline, Deadline(time_s=time_s, now_s=time.time()))
 
 
 def here_s(time_s: float, now_s: float | None, ago_s: float = 0.0) -> float:

@@ -80,7 +80,7 @@ class WaitsWriter:
                 return
             new = replace(last or Waits(what="", since=files.now()), what=what, runs=tuple(runs), node=self._node)
             if new != last:
-                files.write_anew(self._job.waits, new)
+                files.replace_json(self._job.waits, new)
                 self._written = new
 
 

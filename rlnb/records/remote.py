@@ -43,7 +43,7 @@ def remote_of(run: RunDir) -> Remote | None:
 
 def write(run: RunDir, remote: Remote) -> None:
     """Write the record of a run's original in place of an earlier one."""
-    files.write_anew(run.path / REMOTE, remote)
+    files.replace_json(run.path / REMOTE, remote)
 
 
 def far_files(run: RunDir) -> dict[Path, int]:

@@ -23,7 +23,7 @@ from rlnb.storage.entries import files_below
 from rlnb.storage.files import has_hash, source_hash
 
 
-def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:
+def foreign_owner(record: RunRecord, job: JobDir | None = None) -> int | None:
     """Return the user id of the owner of a run; None if that is this user, or if the run was deleted.
 
     The owner of the manifest counts, and that of the run's folder, who can replace the manifest.
@@ -43,10 +43,10 @@ def another_users(record: RunRecord, job: JobDir | None = None) -> int | None:
     return None
 
 
-def is_anothers(record: RunRecord) -> bool:
+def may_be_foreign(record: RunRecord) -> bool:
     """Return whether a run belongs to another user, or may, in a folder of runs that is no team's."""
     try:
-        return not options.team and another_users(record) is not None
+        return not options.team and foreign_owner(record) is not None
     except RunError:
         return True
 
@@ -91,7 +91,7 @@ def _told(record: RunRecord) -> Iterator[None]:
         raise RunError(f"The owner of {record.id} cannot be found out: {exc}. Make its folder readable.") from exc
 
 
-def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
+def require_trusted_owner(record: RunRecord, *, trust: bool) -> None:
     """Refuse to act on a run of another user, and on one that other users can write or replace.
 
     Evaluations, films, exports, resumed trainings and previews start the interpreter that the manifest names, import
@@ -166,7 +166,7 @@ def trained_task(record: RunRecord, *, trust: bool) -> Task:
         RunError: The run is another user's and not trusted, is that of a script or of stock Isaac Lab, or has no copy
             of its module or of a file that the module needs.
     """
-    refuse_another_users(record, trust=trust)
+    require_trusted_owner(record, trust=trust)
     if isinstance(record, StockRecord):
         raise RunError(
             f"{record.path} was written by stock Isaac Lab, so it has no arguments of rlnb to repeat. "

@@ -20,7 +20,7 @@ from rlnb.errors import RlnbError, RunError
 from rlnb.records.find import open_record, run_of
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import StockRecord
-from rlnb.records.trust import is_anothers
+from rlnb.records.trust import may_be_foreign
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import ENDED
@@ -62,7 +62,7 @@ class Pruning:
         records = {id: run_of(path) for id, path, _ in self.items}
         busy = {id for id, record in records.items() if record and not idle(record)}
         failed += [f"{id}: is active again and was kept" for id in sorted(busy)]
-        theirs = {id for id, record in records.items() if record and is_anothers(record)}
+        theirs = {id for id, record in records.items() if record and may_be_foreign(record)}
         failed += [f"{id}: belongs to another user and was kept" for id in sorted(theirs - busy)]
         for id, path, _ in self.items:
             if id in busy | theirs:
@@ -114,7 +114,7 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
     for run in runs:
         if isinstance(run.record, StockRecord):
             continue
-        if is_anothers(run.record):
+        if may_be_foreign(run.record):
             anothers += 1
             continue
         if not idle(run.record):

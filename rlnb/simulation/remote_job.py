@@ -400,7 +400,7 @@ class Note:
             with contextlib.suppress(OSError, RlnbError):
                 files.make_folder(self._path.parent)
                 kernel = HostProcess.of(os.getpid())
-                files.write_anew(self._path, Whereabouts(place=place, host=host, ends_s=ends_s, kernel=kernel))
+                files.replace_json(self._path, Whereabouts(place=place, host=host, ends_s=ends_s, kernel=kernel))
 
     def remove(self) -> None:
         """Remove the record, for good."""

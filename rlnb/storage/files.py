@@ -191,7 +191,7 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
     return True
 
 
-def write_anew(path: Path, data: object) -> None:
+def replace_json(path: Path, data: object) -> None:
     """Write ``data`` as JSON in place of what ``path`` holds. A reader sees the old or the new text, never a part.
 
     Raises:

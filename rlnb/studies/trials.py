@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import NotFiniteError, RlnbError
-from rlnb.records.trust import is_anothers
+from rlnb.records.trust import may_be_foreign
 from rlnb.run import selection
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -251,7 +251,7 @@ def runs_of(sweep: str, *, own: bool = True) -> dict[int, Run]:
     """
     everything = (*selection.runs(), *selection.runs(archived=True))
     tagged = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
-    trials = [run for run in tagged if not own or not is_anothers(run.record)]
+    trials = [run for run in tagged if not own or not may_be_foreign(run.record)]
     matches = ((re.fullmatch(r"trial:(\d+)", tag, re.ASCII), run) for run in trials for tag in run.manifest.tags)
     return {int(match.group(1)): run for match, run in matches if match}
 

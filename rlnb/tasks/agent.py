@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rlnb.configs.agent import libraries_of
-from rlnb.configs.card import FIRST_LIBRARY, GENERIC, AgentCard, TaskCard
+from rlnb.configs.card import DEFAULT_LIBRARY, GENERIC, AgentCard, TaskCard
 from rlnb.display.table import table
 from rlnb.errors import RlnbError, unknown
 from rlnb.hooks import plugins
@@ -60,7 +60,7 @@ def agent_config(
     if library and not plugins.library(library).simulator:
         raise RlnbError(
             f"{library} is not a library for Isaac Lab, so {task.id} has no agent config for it. "
-            f"Use another library, such as library={FIRST_LIBRARY!r}."
+            f"Use another library, such as library={DEFAULT_LIBRARY!r}."
         )
     card = card_of(options.folders, task, python or options.python, asset_root or options.asset_root)
     library = library or card.default_library

@@ -17,7 +17,7 @@ from rlnb.records.arguments import resolved_configs
 from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.find import run_of
 from rlnb.records.remote import refuse_far
-from rlnb.records.trust import refuse_another_users
+from rlnb.records.trust import require_trusted_owner
 from rlnb.storage import files
 from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
 
@@ -216,7 +216,7 @@ def _owner(subject: str, file: Path, record: RunRecord | None, *, trust: bool) -
         )
     if fault := record.checkpoints.fault(file):
         raise RlnbError(f"{subject}, {file}, {fault}. {record.checkpoints.other_fix(file)}")
-    refuse_another_users(record, trust=trust)
+    require_trusted_owner(record, trust=trust)
     return record
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlnb.configs import tree
-from rlnb.configs.card import FIRST_LIBRARY, AgentCard, TaskCard
+from rlnb.configs.card import DEFAULT_LIBRARY, AgentCard, TaskCard
 from rlnb.contracts.libraries import Library
 from rlnb.errors import Problem, RlnbError, WorkerError, unknown, whole_number
 from rlnb.hooks import plugins
@@ -73,7 +73,7 @@ def look_up(
         card = card_of(root, task, python, asset_root)
     except RlnbError as exc:
         problems.append(_problem_of(exc, task))
-        return Lookup(name=name or FIRST_LIBRARY, library=library, problems=tuple(problems))
+        return Lookup(name=name or DEFAULT_LIBRARY, library=library, problems=tuple(problems))
     name = name or card.default_library
     agent = card.agents.get(name) if agent_name is None else agent_of(card, name, agent_name)
     return Lookup(name=name, library=plugins.libraries().get(name), card=card, agent=agent, problems=tuple(problems))

@@ -25,7 +25,7 @@ from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.records.repetition import of_versions, versions_of
 from rlnb.records.stock_record import StockRecord
-from rlnb.records.trust import refuse_another_users
+from rlnb.records.trust import require_trusted_owner
 from rlnb.spec import Json, Manifest, Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import has_hash
@@ -60,10 +60,10 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainArguments:
     arguments = {name: value for name, value in arguments.items() if value is not None or name not in no_values}
     trust = arguments.get("trust") is True
     if like.manifest.script:
-        refuse_another_users(like.record, trust=trust)  # the owner alone matters, since a script loads what it wants
+        require_trusted_owner(like.record, trust=trust)  # the owner alone matters, since a script loads what it wants
         arguments = {name: value for name, value in arguments.items() if name != "trust"}
         return TrainArguments.of(None, {**_of_script(like, arguments), **arguments, "like": like})
-    refuse_another_users(like.record, trust=trust)
+    require_trusted_owner(like.record, trust=trust)
     if task is None or isinstance(like.record, StockRecord):
         task = task_of(like, trust=trust)
     return TrainArguments.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})

@@ -70,9 +70,9 @@ def test_a_card_shows_what_a_task_is() -> None:
 def test_the_changes_of_the_user_stand_beside_the_own_values() -> None:
     task = rlnb.Task(id="Puck", num_envs=64, physics="physx", overrides={"sim.dt": 0.01, "sim.dtt": 3})
     shown = rows(card_html(CARD, task))
-    assert shown["envs"] == "64 (own: 4096)"
+    assert shown["envs"] == "64 (default: 4096)"
     assert shown["selected"] == "physics physx"
-    assert shown["overrides"] == "sim.dt = 0.01 (own: 0.005), sim.dtt = 3 (the config has no such value)"
+    assert shown["overrides"] == "sim.dt = 0.01 (default: 0.005), sim.dtt = 3 (the config has no such value)"
     assert shown["episode"] == "5 s, 250 steps of 20 ms"
 
 

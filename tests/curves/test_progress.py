@@ -63,7 +63,7 @@ def waiting(root):
 
     def record(what, minutes=0.0):
         since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=minutes, seconds=5)
-        files.write_anew(last.waits, {"what": what, "since": since.isoformat()})
+        files.replace_json(last.waits, {"what": what, "since": since.isoformat()})
 
     return rlnb.Run(run.path), record, last
 
@@ -89,7 +89,7 @@ def test_a_training_that_stands_still_says_for_how_long(root):
     job = run.jobs[0].folder
     job.host_alive.touch()
     since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5, seconds=5)
-    files.write_anew(job.waits, {"what": "suspended", "since": since.isoformat()})
+    files.replace_json(job.waits, {"what": "suspended", "since": since.isoformat()})
     assert run.summary().status == "running: suspended for 5 min"
     assert repr(run).endswith("running: suspended)")
     run.cancel(save_s=0)

@@ -69,7 +69,7 @@ def test_the_time_to_save_is_that_of_the_cancellation(tmp_path: Path) -> None:
 
 def test_a_run_that_is_about_to_go_on_says_after_what(interrupted: rlnb.Run) -> None:
     result = interrupted.jobs[0].folder.result
-    files.write_anew(result, Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
+    files.replace_json(result, Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
     run = rlnb.Run(interrupted.path)
     assert (run.state, run.reason) == ("queued", "the training goes on after: node 1 is lost")
     handle = run.jobs[0].folder.handle
@@ -131,7 +131,7 @@ class Waiting(DetachedLauncher):
 def test_a_host_can_continue_a_run_itself(interrupted: rlnb.Run) -> None:
     interrupted.checkpoints[-1].unlink()
     lost = Result(outcome="failed", error="node 1 is lost", values={"interrupted": True})
-    files.write_anew(interrupted.jobs[0].folder.result, lost)
+    files.replace_json(interrupted.jobs[0].folder.result, lost)
     launcher = Waiting()
     assert DetachedJob(interrupted.jobs[0].folder.path).go_on(3, launcher)
     run = rlnb.Run(interrupted.path)

@@ -91,7 +91,7 @@ def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(
     assert job.ends_s() is None
     monkeypatch.setenv(ENDS, "100.5")
     assert job.ends_s() == 100.5
-    files.write_anew(JobDir(tmp_path).deadline, {"time_s": 90.0})
+    files.replace_json(JobDir(tmp_path).deadline, {"time_s": 90.0})
     assert job.ends_s() == 90.0
     JobDir(tmp_path).deadline.write_text("damaged")
     assert job.ends_s() == 90.0, "the last time that was told"

@@ -169,11 +169,11 @@ def test_a_node_stops_at_its_deadline(job: JobDir) -> None:
 
 def test_the_host_can_move_the_deadline_in_both_directions(job: JobDir) -> None:
     agent = start(job, python(SLEEPS), "--lifeline", "--deadline", str(time.time() + 0.3))
-    files.write_anew(job.deadline, {"time_s": time.time() + 100.0})
+    files.replace_json(job.deadline, {"time_s": time.time() + 100.0})
     until(lambda: job.log().exists() and job.log().read_text())
     time.sleep(1.5)
     assert not job.result.exists()
-    files.write_anew(job.deadline, {"time_s": time.time()})
+    files.replace_json(job.deadline, {"time_s": time.time()})
     until(job.result.exists)
     assert agent.stdin is not None
     agent.communicate(timeout=WAIT_S)

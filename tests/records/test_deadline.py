@@ -49,7 +49,7 @@ def test_clocks_that_agree_leave_the_time_as_it_is(job: JobDir) -> None:
 def test_the_last_good_record_counts(job: JobDir) -> None:
     reader = DeadlineReader(job)
     assert reader.read() is None
-    files.write_anew(job.deadline, {"time_s": 5000.0})  # of version 0.1.0
+    files.replace_json(job.deadline, {"time_s": 5000.0})  # of version 0.1.0
     assert reader.read() == 5000.0
     job.deadline.write_text("{")
     assert reader.read() == 5000.0

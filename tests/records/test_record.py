@@ -299,7 +299,7 @@ def test_the_cause_of_an_interruption_replaces_the_error_of_its_result(root: Pat
     files.write_once(job.result, to_json(result))
     record = RunRecord(run.path)
     assert record.jobs[0].result == result
-    files.write_anew(job.cause, {"error": "Slurm's job 7 was preempted"})
+    files.replace_json(job.cause, {"error": "Slurm's job 7 was preempted"})
     assert record.jobs[0].result == dataclasses.replace(result, error="Slurm's job 7 was preempted")
 
 

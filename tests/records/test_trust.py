@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import rlnb
 from rlnb.cli import app
-from rlnb.records.trust import refuse_another_users
+from rlnb.records.trust import require_trusted_owner
 
 WAIT_S = 60.0
 OTHER_UID = 65_534
@@ -51,10 +51,10 @@ def test_a_preview_of_another_users_run_needs_trust_too(theirs: rlnb.Run) -> Non
 
 def test_a_folder_of_another_user_makes_the_run_theirs(theirs: rlnb.Run) -> None:
     os.chown(theirs.path / "manifest.json", 0, 0)
-    refuse_another_users(theirs.record, trust=False)
+    require_trusted_owner(theirs.record, trust=False)
     os.chown(theirs.path, OTHER_UID, OTHER_UID)
     with pytest.raises(rlnb.RunError, match="belongs to the user"):
-        refuse_another_users(theirs.record, trust=False)
+        require_trusted_owner(theirs.record, trust=False)
 
 
 def test_records_that_vanish_meanwhile_leave_the_run_theirs(theirs: rlnb.Run) -> None:
@@ -64,7 +64,7 @@ def test_records_that_vanish_meanwhile_leave_the_run_theirs(theirs: rlnb.Run) ->
     os.chown(run.path, OTHER_UID, OTHER_UID)
     (run.path / "manifest.json").rename(run.path / "kept")
     with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}"):
-        refuse_another_users(run.record, trust=False)
+        require_trusted_owner(run.record, trust=False)
 
 
 def test_a_run_that_is_anothers_link_is_theirs(theirs: rlnb.Run) -> None:
@@ -74,10 +74,10 @@ def test_a_run_that_is_anothers_link_is_theirs(theirs: rlnb.Run) -> None:
     linked.symlink_to(theirs.path)
     record = rlnb.Run(linked).record
     assert record.manifest.library == "echo"
-    refuse_another_users(record, trust=False)
+    require_trusted_owner(record, trust=False)
     os.chown(linked, OTHER_UID, OTHER_UID, follow_symlinks=False)
     with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}"):
-        refuse_another_users(record, trust=False)
+        require_trusted_owner(record, trust=False)
 
 
 @pytest.mark.parametrize("above", [".", ".."])

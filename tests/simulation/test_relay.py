@@ -39,7 +39,7 @@ def test_a_job_that_waits_is_reported_until_it_has_ended(job: JobDir) -> None:
         assert relay.stdout is not None
         assert relay.stdout.readline() == BEGIN
         assert json.loads(relay.stdout.readline()) == {"waits": "the job starts"}
-        files.write_anew(job.waits, {"what": "PENDING (Resources)", "since": files.now()})
+        files.replace_json(job.waits, {"what": "PENDING (Resources)", "since": files.now()})
         deadline = time.monotonic() + 20
         while json.loads(relay.stdout.readline()) != {"waits": "PENDING (Resources)"}:
             assert time.monotonic() < deadline
@@ -74,7 +74,7 @@ def test_a_pending_job_is_cancelled_with_its_kernel_but_not_with_a_simulator(job
 
 def unreached(job: JobDir, hosts: list[str], port: int) -> str:
     """Return what the relay says in the end about a node that does not answer."""
-    files.write_anew(job.address, {"hosts": hosts, "port": port})
+    files.replace_json(job.address, {"hosts": hosts, "port": port})
     program = "import sys; from rlnb.simulation import relay; relay.UNREACHED_S = 0.5; relay.main(sys.argv[1:])"
     argv = [sys.executable, "-c", program, str(job.path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
@@ -140,7 +140,7 @@ assert asyncio.run(relay.connection(JobDir(Path(sys.argv[1])), asyncio.StreamRea
 
 def test_an_address_that_does_not_answer_costs_no_time_if_another_one_does(job: JobDir) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, serving(job.key, "127.0.0.2", silent.getsockname()[1]):
-        files.write_anew(job.address, {"hosts": ["127.0.0.1", "127.0.0.2"], "port": silent.getsockname()[1]})
+        files.replace_json(job.address, {"hosts": ["127.0.0.1", "127.0.0.2"], "port": silent.getsockname()[1]})
         argv = [sys.executable, "-c", CONNECTS, str(job.path)]
         assert subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode == 0
 

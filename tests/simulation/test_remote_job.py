@@ -273,11 +273,11 @@ def test_the_records_of_a_dead_kernel_are_removed_and_others_are_left_out(
         (path,) = (root / jobs.KERNELS_FOLDER).iterdir()
         record = files.read_json(path)
         assert record is not None
-        files.write_anew(path, {**record, "kernel": {**record["kernel"], "pid": kernel.pid, "created_s": created_s}})  # type: ignore[dict-item]
+        files.replace_json(path, {**record, "kernel": {**record["kernel"], "pid": kernel.pid, "created_s": created_s}})  # type: ignore[dict-item]
         assert [one.place for one in whereabouts(root)] == ["slurm job 7"]
         kernel.communicate(b"\n")
     elsewhere, broken = path.with_name("elsewhere.json"), path.with_name("broken.json")
-    files.write_anew(elsewhere, {**record, "kernel": {**record["kernel"], "host": "another"}})  # type: ignore[dict-item]
+    files.replace_json(elsewhere, {**record, "kernel": {**record["kernel"], "host": "another"}})  # type: ignore[dict-item]
     broken.write_text("{")
     assert not whereabouts(root)
     assert not path.exists()

@@ -167,7 +167,7 @@ def test_a_tree_that_cannot_be_removed_stays_without_a_word_if_asked(tmp_path: P
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "bytes": lambda path: files.write_bytes(path, b"new"),
-    "anew": lambda path: files.write_anew(path, {"new": 1}),
+    "anew": lambda path: files.replace_json(path, {"new": 1}),
     "once": lambda path: files.write_once(path, {"new": 1}),
     "copy": lambda path: entries.copy(path.with_name("other"), path),
 }

@@ -109,13 +109,13 @@ def test_records_are_written_to_a_file_system_without_hard_links(
 
 def test_a_record_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "waits.json"
-    files.write_anew(path, {"what": "long " * 99})
+    files.replace_json(path, {"what": "long " * 99})
     with open(path, encoding="utf-8") as before:
-        files.write_anew(path, {"what": "short"})
+        files.replace_json(path, {"what": "short"})
         assert "long" in before.read(), "a reader of the old file still has all of it"
     assert files.read_json(path) == {"what": "short"}
     with pytest.raises(RlnbError, match="cannot be written as JSON"):
-        files.write_anew(path, {"what": object()})
+        files.replace_json(path, {"what": object()})
     assert [child.name for child in tmp_path.iterdir()] == ["waits.json"]
 
 
@@ -192,12 +192,12 @@ def test_a_link_to_a_record_is_followed(tmp_path: Path) -> None:
 
 def test_a_record_that_is_written_anew_replaces_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    files.write_anew(path, {"time_s": 1.0})
-    files.write_anew(path, {"time_s": 2.0})
+    files.replace_json(path, {"time_s": 1.0})
+    files.replace_json(path, {"time_s": 2.0})
     assert files.read_json(path) == {"time_s": 2.0}
     assert [child.name for child in tmp_path.iterdir()] == ["record.json"]
     with pytest.raises(RlnbError, match="cannot be written as JSON"):
-        files.write_anew(path, {"time_s": object()})
+        files.replace_json(path, {"time_s": object()})
     assert files.read_json(path) == {"time_s": 2.0}
 
 

@@ -216,7 +216,7 @@ def test_a_run_keeps_its_inputs_when_their_run_is_deleted(root: Path, distils: N
     plan = plan_of("student", inputs={"teacher": "a-teacher"})
     assert plan.manifest.inputs == {"teacher": "a-teacher/logs/model_1.pt"}
     new = create_run(options.folders, plan.manifest, Keeps(), plan.options, inputs=plan.inputs, warm=False)
-    files.write_anew(run.manifest, {})
+    files.replace_json(run.manifest, {})
     (run.logs / "model_1.pt").unlink()
     (run.source / "swing.py").unlink()
     folder = new.record.folder

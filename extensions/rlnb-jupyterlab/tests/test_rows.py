@@ -100,7 +100,7 @@ def test_a_run_that_waits_says_why_and_since_when(made: Any, root: Path) -> None
 def test_the_overview_has_the_restarts_with_their_causes(made: Any, root: Path) -> None:
     run = echo().wait(60)
     cause = Result(outcome="failed", error="node 1 (<gpu07>) is lost", values={"interrupted": True})
-    files.write_anew(run.jobs[0].folder.result, cause)
+    files.replace_json(run.jobs[0].folder.result, cause)
     again = Job(kind="train", after="0-train", restart=1, max_restarts=3)
     run.record.folder.next_job("train", lambda _: {"job.json": again, "command.json": Command(argv=("x",))})
     run.record.folder.jobs()[0].successor.write_text('{"job": "1-train"}')

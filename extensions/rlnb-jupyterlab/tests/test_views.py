@@ -70,7 +70,7 @@ def go(run: rlnb.Run) -> JobDir:
 
 def end(run: rlnb.Run, outcome: Any, error: str = "") -> None:
     """Let the training end in another way."""
-    files.write_anew(run.record.folder.jobs()[0].result, Result(outcome=outcome, error=error))
+    files.replace_json(run.record.folder.jobs()[0].result, Result(outcome=outcome, error=error))
 
 
 def next_job(run: rlnb.Run, **facts: Any) -> JobDir:
@@ -93,7 +93,7 @@ def queued(run: rlnb.Run) -> None:
 
 def restarted(run: rlnb.Run) -> None:
     interrupted = Result(outcome="failed", error="node 1 is lost", values={"interrupted": True})
-    files.write_anew(run.record.folder.jobs()[0].result, interrupted)
+    files.replace_json(run.record.folder.jobs()[0].result, interrupted)
     next_job(run, after="0-train", restart=1, max_restarts=3)
     run.record.folder.jobs()[0].successor.write_text('{"job": "1-train"}')
 

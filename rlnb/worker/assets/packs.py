@@ -295,7 +295,7 @@ def _sha256(file: Path) -> str:
 
 
 def _write_index(folder: Path, index: Index) -> None:
-    files.write_anew(folder / INDEX, to_json(index))
+    files.replace_json(folder / INDEX, to_json(index))
 
 
 # -- packs that were made ahead of time ------------------------------------------------------------------------------

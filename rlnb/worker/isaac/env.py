@@ -94,13 +94,13 @@ def configured(
 
     The arguments are those of :func:`environment`.
     """
-    from rlnb.worker.isaac import agents
+    from rlnb.worker.isaac import agent_configs
     from rlnb.worker.isaac.spaces import spaces_of_config
 
     registered = isaaclab.register(task, module)
     env_cfg, choice = overridden(task, registered, mode), agent or AgentChoice()
     spaces = spaces_of_config(env_cfg)
-    agent_cfg = agents.resolve(task, registered, library, choice.name, spaces) if library else None
+    agent_cfg = agent_configs.resolve(task, registered, library, choice.name, spaces) if library else None
     tree.set_values(agent_cfg, choice.values)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = torch_device(device)

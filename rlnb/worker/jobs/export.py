@@ -235,7 +235,7 @@ def export(job_dir: Path) -> None:
         NotFiniteError: A weight, an action, or a value of the env is nan or infinite. There are no files then.
     """
     from rlnb.worker.isaac import isaaclab
-    from rlnb.worker.jobs import metadata
+    from rlnb.worker.jobs import policy_metadata
 
     job = open_job(job_dir)
     run, manifest, options = job.run, job.manifest, options_of(ExportOptions, job.folder)
@@ -260,7 +260,7 @@ def export(job_dir: Path) -> None:
         with staged(run.exports) as folder:
             paths = _written(backend, env, agent_cfg, checkpoint, folder, options)
             refuse_not_finite_files(paths, observations, name)
-            metadata.attach(paths, env.unwrapped, manifest, options, _input_groups(backend, env, agent_cfg))
+            policy_metadata.attach(paths, env.unwrapped, manifest, options, _input_groups(backend, env, agent_cfg))
         paths = {name: run.exports / path.relative_to(folder) for name, path in paths.items()}
     values = export_values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(

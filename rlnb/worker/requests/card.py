@@ -28,7 +28,7 @@ from rlnb.spec import Task
 from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import agents, env, isaaclab, kit, ovphysx, release, renderer
+from rlnb.worker.isaac import agent_configs, env, isaaclab, kit, ovphysx, release, renderer
 from rlnb.worker.isaac.renderer import own_cameras
 from rlnb.worker.isaac.sources import stamps
 from rlnb.worker.isaac.spaces import TaskSpaces, spaces_of_config
@@ -66,7 +66,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         agents=usual,
         named_agents=named,
         generic_agents=generic,
-        registered_agents=tuple(agents.all_names(registered)),
+        registered_agents=tuple(agent_configs.all_names(registered)),
         default_library=_default_library(registered, usual),
         assets=_assets(env_cfg, root),
         own_assets={place: assets.own_asset(path, place) for place, path in assets.own_files(env_cfg, root).items()},
@@ -83,7 +83,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
 
 def _default_library(registered: isaaclab.Registered, usual: Agents) -> str:
     """Return the library of a training that names none, which trains the config that the task registers for it."""
-    name = agents.default_library(registered)
+    name = agent_configs.default_library(registered)
     if name in usual:
         other = usual[name].trained_by(plugins.library(name))
         return other if other in usual else name
@@ -126,27 +126,29 @@ def _agents(
     generic: Agents = {}
     for name, library in plugins.libraries().items():
         if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
-            origin = agents.origin_of(registered, library, None, spaces)
-            own = agents.origin_of(registered, library, GENERIC, spaces)
+            origin = agent_configs.origin_of(registered, library, None, spaces)
+            own = agent_configs.origin_of(registered, library, GENERIC, spaces)
             if origin is not None:
                 agent = _agent(task, registered, origin, unmet(library.requires))
-                usual[name] = dataclasses.replace(agent, needs_choice=agents.needs_choice(registered, library, origin))
+                usual[name] = dataclasses.replace(
+                    agent, needs_choice=agent_configs.needs_choice(registered, library, origin)
+                )
             if own is not None and own != origin:
                 generic[name] = _agent(task, registered, own, unmet(library.requires))
     named = {}
-    for name in agents.named_choices(registered):
+    for name in agent_configs.named_choices(registered):
         library = plugins.library(libraries_of(name, plugins.libraries())[0])
-        if (origin := agents.origin_of(registered, library, name)) is not None:
+        if (origin := agent_configs.origin_of(registered, library, name)) is not None:
             named[name] = _agent(task, registered, origin, ())
     return usual, generic, named
 
 
 def _agent(
-    task: Task, registered: isaaclab.Registered, origin: agents.AgentOrigin, missing: tuple[str, ...]
+    task: Task, registered: isaaclab.Registered, origin: agent_configs.AgentOrigin, missing: tuple[str, ...]
 ) -> AgentCard:
     card = AgentCard(source=str(origin), generic=origin.kind == "generic", missing=missing)
     try:
-        agent_cfg = agents.load(task, registered, origin)
+        agent_cfg = agent_configs.load(task, registered, origin)
     except Exception as exc:  # an error in one agent config must not hide the task
         return dataclasses.replace(card, error=f"{type(exc).__name__}: {exc}"[:500])
     return dataclasses.replace(

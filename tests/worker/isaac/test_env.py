@@ -14,7 +14,7 @@ import rlnb
 from rlnb.configs.agent import AgentChoice
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.worker.isaac import agents, env, isaaclab
+from rlnb.worker.isaac import agent_configs, env, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -57,7 +57,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
     monkeypatch.setattr(env, "resolve_config", lambda task, registered, mode: Config())
     monkeypatch.setattr(
-        agents, "resolve", lambda task, registered, library, name, spaces: {"algorithm": {"lr": 0.1}, "of": name}
+        agent_configs, "resolve", lambda task, registered, library, name, spaces: {"algorithm": {"lr": 0.1}, "of": name}
     )
     monkeypatch.setattr(isaaclab, "made", Made)
     monkeypatch.setattr(env, "resolve_backends", lambda env_cfg, arguments: calls.append(f"backends {arguments}"))

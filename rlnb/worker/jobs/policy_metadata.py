@@ -42,7 +42,7 @@ def attach(
         groups: Observation groups that each input joins, by name of the input. Any other input is a group of its name.
 
     Raises:
-        RlnbError: The output ``actions`` of an ONNX file has not the size of the env's actions.
+        RlnbError: The output ``actions`` of an ONNX file does not match the size of the env's actions.
     """
     common = {**_origin(manifest, options), **_rates(env)}
     for name, path in paths.items():

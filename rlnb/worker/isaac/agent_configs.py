@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rlnb.configs.agent import SUFFIX, libraries_of
-from rlnb.configs.card import FIRST_LIBRARY, GENERIC
+from rlnb.configs.card import DEFAULT_LIBRARY, GENERIC
 from rlnb.contracts.libraries import Library
 from rlnb.errors import unknown
 from rlnb.hooks import plugins
@@ -133,7 +133,7 @@ def default_library(registered: Registered) -> str:
     import gymnasium
 
     name = gymnasium.spec(registered.gym_id).kwargs.get("default_agent")
-    return name if name in plugins.libraries() else FIRST_LIBRARY
+    return name if name in plugins.libraries() else DEFAULT_LIBRARY
 
 
 def _keys(registered: Registered) -> list[str]:

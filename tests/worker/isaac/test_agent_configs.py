@@ -14,7 +14,7 @@ from rlnb.contracts.libraries import Space
 from rlnb.hooks import plugins
 from rlnb.plugin import Library
 from rlnb.spec import Task
-from rlnb.worker.isaac import agents
+from rlnb.worker.isaac import agent_configs
 from rlnb.worker.isaac.isaaclab import Registered
 
 SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
@@ -55,60 +55,62 @@ def registered() -> Iterator[Registered]:
 def test_the_origin_of_a_config_is_known(
     registered: Registered, library: str, name: str | None, origin: tuple[str, str] | None
 ) -> None:
-    result = agents.origin_of(registered, plugins.library(library), name)
-    assert result == (agents.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
+    result = agent_configs.origin_of(registered, plugins.library(library), name)
+    assert result == (agent_configs.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
 
 
 def test_a_generic_config_that_is_the_usual_one_is_no_second_config(registered: Registered) -> None:
     spaces = ({"policy": Space(kind="box", shape=(3, 64, 64))}, Space(kind="box", shape=(1,)))
-    usual, generic = (agents.origin_of(registered, plugins.library("sb3"), name, spaces) for name in (None, "generic"))
+    usual, generic = (
+        agent_configs.origin_of(registered, plugins.library("sb3"), name, spaces) for name in (None, "generic")
+    )
     assert usual == generic
     assert usual is not None
     assert usual.fitted is not None
-    config = agents.load(Task(id="Demo"), registered, usual)
+    config = agent_configs.load(Task(id="Demo"), registered, usual)
     assert config["policy"] == "CnnPolicy"
-    plain = agents.origin_of(registered, plugins.library("sb3"))
+    plain = agent_configs.origin_of(registered, plugins.library("sb3"))
     assert plain is not None
-    assert agents.load(Task(id="Demo"), registered, plain)["policy"] == "MlpPolicy"
+    assert agent_configs.load(Task(id="Demo"), registered, plain)["policy"] == "MlpPolicy"
 
 
 def test_libraries_without_an_agent_key_share_no_config(registered: Registered) -> None:
     registered = dataclasses.replace(registered, agents={"echo": dict})
     library = Library(name="keyless", backend="m:Backend", default_agent="m:config")
     assert plugins.library("echo").agent_key == ""
-    assert agents.origin_of(registered, library) == agents.AgentOrigin(kind="generic", name="m:config")
+    assert agent_configs.origin_of(registered, library) == agent_configs.AgentOrigin(kind="generic", name="m:config")
 
 
 @pytest.mark.parametrize("key", ["rl_games", "rl_games_cfg_entry_point"])
 def test_a_module_may_name_a_config_by_library_or_by_entry_point(registered: Registered, key: str) -> None:
     module = dataclasses.replace(registered, agents={key: dict})
-    origin = agents.origin_of(module, plugins.library("rl_games"))
-    assert origin == agents.AgentOrigin(kind="module", name=key)
+    origin = agent_configs.origin_of(module, plugins.library("rl_games"))
+    assert origin == agent_configs.AgentOrigin(kind="module", name=key)
 
 
 def test_a_config_of_a_module_is_not_changed_by_the_runs_of_its_process() -> None:
     config = {"actor": {"hidden": [32]}}
     module = Registered(gym_id="", success=None, agents={"skrl": config})
-    origin = agents.AgentOrigin(kind="module", name="skrl")
-    agents.load(Task(id="T"), module, origin)["actor"]["hidden"].append(8)
-    assert agents.load(Task(id="T"), module, origin) == {"actor": {"hidden": [32]}}
+    origin = agent_configs.AgentOrigin(kind="module", name="skrl")
+    agent_configs.load(Task(id="T"), module, origin)["actor"]["hidden"].append(8)
+    assert agent_configs.load(Task(id="T"), module, origin) == {"actor": {"hidden": [32]}}
 
 
 def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:
-    assert agents.all_names(registered) == [
+    assert agent_configs.all_names(registered) == [
         "rl_games_small_cfg_entry_point",
         "robomimic_bc_cfg_entry_point",
         "rsl_rl_cfg_entry_point",
         SYMMETRY,
         "skrl",
     ]
-    assert list(agents.named_choices(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], (
+    assert list(agent_configs.named_choices(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], (
         "those beside the usual ones"
     )
     kwargs = gymnasium.spec(registered.gym_id).kwargs
     for default, library in (("skrl", "skrl"), ("torchrl", "rsl_rl"), (None, "rsl_rl")):
         kwargs["default_agent"] = default
-        assert agents.default_library(registered) == library
+        assert agent_configs.default_library(registered) == library
 
 
 @pytest.mark.parametrize(
@@ -124,14 +126,16 @@ def test_a_generic_config_needs_a_choice_if_other_tasks_bring_one(
     registry = {registered.gym_id: other, "other": dataclasses.replace(other, kwargs=rl_games)}
     monkeypatch.setattr(gymnasium, "registry", registry)
     spec = plugins.library(library)
-    origin = agents.origin_of(registered, spec)
+    origin = agent_configs.origin_of(registered, spec)
     assert origin is not None
-    assert agents.needs_choice(registered, spec, origin) is needs
+    assert agent_configs.needs_choice(registered, spec, origin) is needs
 
 
 def test_a_name_without_a_config_is_refused_with_the_closest_one(registered: Registered) -> None:
     with pytest.raises(rlnb.NotFoundError, match=f"T has: .*{SYMMETRY}. Did you mean {SYMMETRY!r}"):
-        agents.resolve(Task(id="T"), registered, plugins.library("rsl_rl"), "rsl_rl_with_symmetri_cfg_entry_point")
+        agent_configs.resolve(
+            Task(id="T"), registered, plugins.library("rsl_rl"), "rsl_rl_with_symmetri_cfg_entry_point"
+        )
 
 
 @pytest.mark.isaaclab

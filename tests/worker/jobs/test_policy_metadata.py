@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.records.options import ExportOptions
 from rlnb.spec import Manifest, Task
-from rlnb.worker.jobs import metadata
+from rlnb.worker.jobs import policy_metadata
 from rlnb.worker.jobs.export import export_module
 
 pytest.importorskip("torch")
@@ -38,7 +38,7 @@ def attached(folder: Path, space: gymnasium.Space[Any], columns: int, *, fixed: 
     paths = export_module(Policy(3, columns).eval(), torch.zeros(2, 3), folder, ["torchscript", "onnx"])
     manifest = Manifest(run_id="my-run", created="", task=Task(id="Mine", source_sha256="abc"), library="rsl_rl")
     options = ExportOptions(formats=("onnx",), checkpoint="logs/model_1.pt", mode="play")
-    metadata.attach(paths, direct_env(space), manifest, options, {"obs": ["policy"]})
+    policy_metadata.attach(paths, direct_env(space), manifest, options, {"obs": ["policy"]})
     return dict(paths)
 
 
@@ -56,9 +56,9 @@ def test_both_files_of_a_direct_task_say_their_run_their_sizes_and_that_the_orde
     assert (about["observation_order"], about["action_order"]) == ("not known", "not known")
     assert (about["control_dt"], about["control_rate"], about["mode"]) == ("0.02", "50.0", "play")
     assert (about["run_path"], about["task"], about["source_sha256"]) == ("my-run", "Mine", "abc")
-    extra = {metadata.EXTRA_FILE: ""}
+    extra = {policy_metadata.EXTRA_FILE: ""}
     torch.jit.load(str(paths["torchscript"]), _extra_files=extra)
-    texts = json.loads(extra[metadata.EXTRA_FILE])
+    texts = json.loads(extra[policy_metadata.EXTRA_FILE])
     assert texts == {name: text for name, text in about.items() if name not in ("inputs", "outputs")}
 
 
