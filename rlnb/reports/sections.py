@@ -57,7 +57,13 @@ def summary(runs: Sequence[RunFacts]) -> str:
     """Return a table of the training of each run (task, devices, speed, last values) with one column per run."""
     columns = [_joined(_summary(run)) for run in runs]
     header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
-    names = dict.fromkeys(name for column in columns for name in column)
+    names: list[str] = []
+    for column in columns:  # a name that only some runs have stands where they have it
+        place = 0
+        for name in column:
+            if name not in names:
+                names.insert(place, name)
+            place = names.index(name) + 1
     return table(header, [[name, *(column.get(name, "-") for column in columns)] for name in names])
 
 

@@ -8,6 +8,7 @@ import html
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import nbformat
@@ -17,9 +18,12 @@ from PIL import Image
 
 import rlnb
 from rlnb.cli.training import show_run
+from rlnb.records.record import JobRecord
 from rlnb.records.video import Mp4
 from rlnb.reports import sections
+from rlnb.spec import Command, Job, Result
 from rlnb.storage import files
+from rlnb.storage.clock import moment_s
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,44 @@ def test_the_summary_has_a_column_per_run_and_escapes_notes_and_tags(run, echo_r
     assert "&lt;i&gt;noted" in page
     assert other.id not in sections.heading([run])
     assert "2 runs, written" in sections.heading([run, other])
+
+
+def test_what_only_one_run_has_stands_in_its_place(run, echo_root):
+    failed = rlnb.train("Echo", library="echo", agent={"crash_at": 2})
+    with pytest.raises(rlnb.RunError):
+        failed.wait()
+    names = re.findall(r"<tr><td[^>]*>(.*?)</td>", sections.summary([run, failed]))
+    assert names[names.index("state") + 1] == "reason"
+    assert names[-1] == "notes"
+
+
+def test_the_alerts_of_a_run_are_all_in_its_column(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=20, alerts=["reward > 0.1", "reward > 0.2"]).wait()
+    deadline = time.monotonic() + 45
+    while len(run.alerts) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (row,) = re.findall(r"<tr><td[^>]*>alert</td>.*?</tr>", sections.summary([run]))
+    assert "reward &gt; 0.1: " in row
+    assert "reward &gt; 0.2: " in row
+
+
+def test_a_lost_training_counts_until_the_next_one_began(run, echo_root):
+    """Its last point is known, and the time of the later jobs is not counted twice."""
+    copy = rlnb.train("Echo", library="echo", max_iterations=10, agent={"iteration_s": 0.05}).wait()
+    whole = sections._seconds(copy)
+    job = copy.jobs[0].folder
+    start = json.loads(job.started.read_text())
+    job.result.unlink()
+    again = Job(kind="train", options={"checkpoint": "logs/model_4.json"})
+    records = {"job.json": again, "command.json": Command(argv=("x",))}
+    last = copy.record.folder.next_job("train", lambda _: records)
+    middle_s = start["time_s"] + whole / 2
+    files.write_once(last.started, {**start, "first_iteration": 5, "time_s": middle_s})
+    files.write_once(last.result, Result(outcome="completed", ended=files.now()))
+    ended_s = moment_s(JobRecord(last, "local").result.ended)
+    seconds = sections._seconds(rlnb.Run(copy.path))
+    assert seconds <= (ended_s - start["time_s"]) + 1e-6, "the first training ended before the second one began"
 
 
 def test_sections_without_content_name_the_call_that_fills_them(run):
