@@ -252,12 +252,21 @@ class RunFacts:
 
     @property
     def films(self) -> Mapping[int, Video]:
-        """The films that were made during the training (``film_every=``), by learning iteration."""
+        """The films that were made during the training (``film_every=``), by learning iteration.
+
+        A film of iterations that the run has trained again since is left out.
+        """
         from rlnb.records.video import Video
 
-        paths = sorted(entries.matching(self._record.folder.media, f"{FILM}*.mp4"))
-        numbers = ((path.stem.removeprefix(FILM), path) for path in paths)
-        return {int(number): Video(path) for number, path in numbers if number.isdigit()}
+        paths = entries.matching(self._record.folder.media, f"{FILM}*.mp4")
+        named = ((path.stem.removeprefix(FILM), path) for path in paths)
+        films = dict(sorted((int(number), path) for number, path in named if number.isdigit()))
+        trainings = [(job.folder, started) for job in self.jobs if job.kind == "train" and (started := job.started)]
+        for folder, started in trainings[1:]:
+            began_s = folder.started.stat().st_mtime
+            again = {n for n, path in films.items() if n >= started.first_iteration and path.stat().st_mtime < began_s}
+            films = {number: path for number, path in films.items() if number not in again}
+        return {number: Video(path) for number, path in films.items()}
 
     @property
     def progress(self) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from rlnb.hooks import plugins
 from rlnb.launchers import LocalLauncher
 from rlnb.records import remote
 from rlnb.records.facts import checkpoint_of, differences
+from rlnb.records.layout import FILM
 from rlnb.records.record import RunRecord
 from rlnb.records.remote import Remote
 from rlnb.spec import Job
@@ -197,3 +199,17 @@ def test_functions_of_a_cell_count_as_equal_if_their_names_are(two: list[rlnb.Ru
     rows = differences(two)
     assert "env.func" not in rows
     assert list(rows["env.funcs"].values()) == [["rlnb_task_pole_reach:a", "b"], ["rlnb_task_pole_reach:a", "c"]]
+
+
+def test_a_film_of_iterations_that_were_trained_again_is_left_out(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=20).wait()
+    media = run.record.folder.media
+    media.mkdir(exist_ok=True)
+    for number in (5, 15, 18):
+        media.joinpath(f"{FILM}{number}.mp4").write_bytes(b"")
+    ago = time.time() - 100
+    os.utime(media / f"{FILM}18.mp4", (ago, ago))
+    assert list(run.films) == [5, 15, 18]
+    run.resume(checkpoint="model_9.json", max_iterations=17).wait()
+    (media / f"{FILM}15.mp4").touch()
+    assert list(run.films) == [5, 15]
