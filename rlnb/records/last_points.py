@@ -25,25 +25,25 @@ from rlnb.storage.entries import files_below
 VERSION = 1
 """Changes with the format, and with the rules of :mod:`rlnb.metrics.folders`."""
 MOST_BYTES = 1 << 24
-"""Largest summary, in bytes, which is that of about 100,000 curves."""
+"""Largest record, in bytes, which is that of about 100,000 curves."""
 _MOST_STEP = 1 << 63
 _kept: Kept[Sequence[LastPoint]] = Kept()
 """Last points by the folder of the event files."""
 
 
-def points_of(logs: Path, ends: Mapping[str, int], summary: Path | None) -> Sequence[LastPoint]:
+def points_of(logs: Path, ends: Mapping[str, int], record: Path | None) -> Sequence[LastPoint]:
     """Return the last point of each curve, the oldest folder of each tag first.
 
     Args:
         logs: Folder of the event files.
         ends: Number of bytes of a file to read, by path below the folder; other files are read to their end.
-        summary: The summary that a worker may have left; None if no worker does.
+        record: The file in which a worker may have left them; None if no worker does.
     """
     stamp = _stamp(logs, ends)
     points = _kept.get(logs, stamp)
     if points is not None:
         return points
-    points, is_sound = _written(summary, stamp) if summary else None, True
+    points, is_sound = _written(record, stamp) if record else None, True
     if points is None:
         points, is_sound = last_points(logs, ends)
     if is_sound:
@@ -51,11 +51,11 @@ def points_of(logs: Path, ends: Mapping[str, int], summary: Path | None) -> Sequ
     return points
 
 
-def write(summary: Path, logs: Path, ends: Mapping[str, int], limit_s: float) -> None:
-    """Write the summary of a training that is about to end, unless its event files are damaged or too long.
+def write(record: Path, logs: Path, ends: Mapping[str, int], limit_s: float) -> None:
+    """Write the last points of a training that is about to end, unless its event files are damaged or too long.
 
     Args:
-        summary: The file.
+        record: The file.
         logs: Folder of the event files.
         ends: See :func:`points_of`.
         limit_s: Seconds that reading may take.
@@ -68,7 +68,7 @@ def write(summary: Path, logs: Path, ends: Mapping[str, int], limit_s: float) ->
     text = json.dumps({"version": VERSION, "files": stamp, "points": of_points}, ensure_ascii=False)
     with contextlib.suppress(UnicodeEncodeError):  # the name of a folder may be no text
         if len(content := text.encode()) <= MOST_BYTES:
-            files.write_bytes(summary, content)
+            files.write_bytes(record, content)
 
 
 def _stamp(logs: Path, ends: Mapping[str, int]) -> list[list[Any]]:
@@ -82,13 +82,13 @@ def _stamp(logs: Path, ends: Mapping[str, int]) -> list[list[Any]]:
     return sorted([name, *stamp_of(path), ends.get(name)] for name, path in named if not name.startswith(f"{SYSTEM}/"))
 
 
-def _written(summary: Path, stamp: object) -> list[LastPoint] | None:
-    """Return the points in a summary; None if there is none, if it is not of these files, or if it is malformed.
+def _written(record: Path, stamp: object) -> list[LastPoint] | None:
+    """Return the recorded points; None if there are none, if they are not of these files, or if they are malformed.
 
     The owner of the run may have written anything.
     """
     try:
-        data = files.read_json(summary, MOST_BYTES)
+        data = files.read_json(record, MOST_BYTES)
         if data is None or data.get("version") != VERSION or data.get("files") != stamp:
             return None
         points: Any = data["points"]
@@ -98,7 +98,7 @@ def _written(summary: Path, stamp: object) -> list[LastPoint] | None:
 
 
 def _point(tag: Any, folder: Any, step: Any, value: Any) -> LastPoint:
-    """Return a point of a summary.
+    """Return a recorded point.
 
     Raises:
         ValueError: A value is none that an event file can have.
