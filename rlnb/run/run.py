@@ -193,8 +193,8 @@ class Run(RunFacts):
 
         Args:
             max_iterations: Iteration to end at; None keeps that of the previous job.
-            checkpoint: Checkpoint to start from; None is the last. The iterations after an older one are trained again, and
-                the later checkpoints no longer count as the run's (``run.checkpoints.abandoned``).
+            checkpoint: Checkpoint to start from; None is the last. The iterations after an older one are trained again,
+                and later checkpoints no longer count as the run's (``run.checkpoints.abandoned``).
             trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
 
         Raises:
