@@ -1,6 +1,6 @@
 """Plants faults into two checkouts, and counts those that the tests of the second one catch among those of the first.
 
-    python benchmarks/mutants.py BEFORE AFTER [--count 40] [--seed HASH]
+    python benchmarks/mutants.py BEFORE AFTER [--count 40] [--seed HASH] [--drawn 0]
 
 Each checkout has an environment of its own in ``.venv``. A fault is a changed expression or a deleted statement of a
 function that both checkouts have, with the same text. The tests of the function's folder look for it; with ``--whole``,
@@ -170,6 +170,7 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", default="")
+    parser.add_argument("--drawn", type=int, default=0, help="faults that an earlier call has drawn, which are left out")
     parser.add_argument("--whole", action="store_true")
     options = parser.parse_args()
     head = subprocess.run(
@@ -191,6 +192,8 @@ def main() -> None:
             print(f"{function.path}: its tests fail, or there are none, without a fault", flush=True)
             continue
         drawn += 1
+        if drawn <= options.drawn:
+            continue
         with with_fault(options.before, function, text):
             if not is_caught(options.before, ours):
                 continue
