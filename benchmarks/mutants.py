@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", default="")
-    parser.add_argument("--drawn", type=int, default=0, help="faults that an earlier call has drawn, which are left out")
+    parser.add_argument("--drawn", type=int, default=0, help="faults of an earlier call, left out now")
     parser.add_argument("--whole", action="store_true")
     options = parser.parse_args()
     head = subprocess.run(
