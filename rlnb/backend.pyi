@@ -3,6 +3,7 @@
 from .contracts.libraries import Backend as Backend
 from .contracts.libraries import Evaluating as Evaluating
 from .contracts.libraries import Exporting as Exporting
+from .contracts.libraries import Naming as Naming
 from .contracts.libraries import Policy as Policy
 from .contracts.libraries import TrainContext as TrainContext
 from .spec import EvaluationResult as EvaluationResult

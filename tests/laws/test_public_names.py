@@ -197,6 +197,7 @@ BACKEND = sorted(
         "Evaluating",
         "EvaluationResult",
         "Exporting",
+        "Naming",
         "Policy",
         "RandomState",
         "TrainContext",

@@ -104,3 +104,11 @@ async def test_the_overview_has_the_diagnosis_and_the_alerts(jp_fetch: Any, root
     assert fix.startswith("reward does not rise: The reward was ")
     (alert,) = [value for name, value in overview if name == "alert"]
     assert alert.startswith("iteration >= 0: iteration is ")
+
+
+def test_a_checkpoint_of_iterations_that_were_trained_again_is_marked(root: Path) -> None:
+    run = echo(max_iterations=15).wait(60)
+    run.resume(checkpoint="model_4.json", max_iterations=8).wait(60)
+    shown = {one.name: (one.iteration, one.abandoned) for one in detail.detail(run, "key").checkpoints}
+    assert shown["model_14.json"] == (None, True)
+    assert shown["model_7.json"] == (7, False)

@@ -53,6 +53,8 @@ class CheckpointDetail:
     name: str
     iteration: float | None
     bytes: int
+    abandoned: bool
+    """Whether the run has trained its iterations again, from an older checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,7 +180,8 @@ def _job(job: Any) -> JobDetail:
 def _checkpoints(run: rlnb.Run) -> Iterator[CheckpointDetail]:
     checkpoints = run.checkpoints
     for path, iteration in zip(checkpoints, checkpoints.iterations, strict=True):
-        yield CheckpointDetail(name=path.name, iteration=iteration, bytes=checkpoints.size(path))
+        abandoned = path in checkpoints.abandoned
+        yield CheckpointDetail(name=path.name, iteration=iteration, bytes=checkpoints.size(path), abandoned=abandoned)
 
 
 def _evaluations(run: rlnb.Run) -> Iterator[EvaluationDetail]:

@@ -24,9 +24,9 @@ export function Checkpoints({ row, detail }: { row: Row; detail: Detail }): Reac
       <Table
         caption={trans.__('Checkpoints')}
         columns={[trans.__('name'), trans.__('iteration'), trans.__('size'), trans.__('actions')]}
-        rows={[...detail.checkpoints].reverse().map(({ name, iteration, bytes: size }) => [
+        rows={[...detail.checkpoints].reverse().map(({ name, iteration, bytes: size, abandoned }) => [
           name,
-          iteration,
+          abandoned ? trans.__('abandoned') : iteration,
           bytes(size),
           <div className="rlnb-Buttons">
             {actions.map(({ id, label, possible }) => (

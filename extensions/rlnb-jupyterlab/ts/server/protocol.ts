@@ -148,6 +148,8 @@ export interface Checkpoint {
   readonly name: string;
   readonly iteration: number | null;
   readonly bytes: number;
+  /** Whether the run has trained its iterations again, from an older checkpoint. */
+  readonly abandoned: boolean;
 }
 
 export interface RunFile {

@@ -2,9 +2,9 @@ import { doneBefore } from '../../model/resumption';
 import { row } from '../rows';
 
 const checkpoints = [
-  { name: 'a', iteration: 10, bytes: 1 },
-  { name: 'b', iteration: 40, bytes: 1 },
-  { name: 'c', iteration: null, bytes: 1 }
+  { name: 'a', iteration: 10, bytes: 1, abandoned: false },
+  { name: 'b', iteration: 40, bytes: 1, abandoned: false },
+  { name: 'c', iteration: null, bytes: 1, abandoned: false }
 ];
 
 test.each([
