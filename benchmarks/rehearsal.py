@@ -34,7 +34,7 @@ def values(file: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, value, *_ in rows]
 
 
-def rehearse(part: str, minutes: float, folder: Path) -> tuple[bool, int, float]:
+def prewarm(part: str, minutes: float, folder: Path) -> tuple[bool, int, float]:
     """Run a part; return whether it ended well and measured everything, the number of its rows, and its minutes."""
     file, begin_s = folder / f"{part}.md", time.monotonic()
     with open(folder / f"{part}.log", "wb") as log:
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="rlnb-rehearsal-"))
     print(f"Rows and logs: {folder}")
-    done = {part: rehearse(part, options.minutes, folder) for part in options.parts}
+    done = {part: prewarm(part, options.minutes, folder) for part in options.parts}
     kept = killed("bench-6", folder)
     whole = [part for part, (good, _, _) in done.items() if good]
     rows, minutes = (sum(values) for values in list(zip(*done.values(), strict=True))[1:])

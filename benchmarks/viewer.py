@@ -18,7 +18,7 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.records.camera_files import LIVES_S, FrameReader, Wanted
+from rlnb.records.camera_files import LIVES_S, FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 
 CASES = (("Isaac-Ant-Direct", 64), ("Isaac-Cartpole-Camera-Direct", 16))
@@ -63,7 +63,7 @@ def main() -> None:
         while run.state != "running" or run.progress[0] < 2:
             time.sleep(1)
         reader = FrameReader(RunDir(run.path))
-        reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
+        reader.want(FrameRequest(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
         turn(run, reader, 5.0, looking=True)  # makes the one-time setup of the first image
         turns = []
         for pair in range(arguments.pairs):

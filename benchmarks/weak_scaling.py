@@ -35,7 +35,7 @@ SUM_BOUND = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class TimeParts:
     """The mean seconds of an iteration of rank 0, without the first iterations."""
 
     iteration_s: float
@@ -60,7 +60,7 @@ class Parts:
         return f"{self.iteration_s:.3f} s: {each}, rest {self.rest:.1%}"
 
 
-def parts_of(run: rlnb.Run) -> Parts:
+def parts_of(run: rlnb.Run) -> TimeParts:
     """Return the parts of an iteration of a training with several ranks on a CPU."""
     times = run.metrics["fps"].wall_time_s[SKIPPED:]
     iteration_s = (times[-1] - times[0]) / (len(times) - 1)
@@ -71,7 +71,7 @@ def parts_of(run: rlnb.Run) -> Parts:
     if ranks is None or len(ranks.communication) < 2:
         raise SystemExit("The time in all_reduce is measured for several ranks on a CPU only. Use device='cpu'.")
     shares = ranks.communication
-    return Parts(
+    return TimeParts(
         iteration_s=iteration_s,
         collecting_s=collecting_s,
         learning_s=update_s - shares[0] * iteration_s,

@@ -16,7 +16,7 @@ import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import CAMERAS, STATES, within
 from rlnb.launchers import LocalLauncher
-from rlnb.records.camera_files import FrameReader, Wanted
+from rlnb.records.camera_files import FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 
@@ -104,7 +104,7 @@ _frames: dict[str, int] = {}
 def _watch(side: Side, run: rlnb.Run) -> None:
     """Look at a run's cameras while it trains, as a viewer in a notebook does."""
     reader = FrameReader(RunDir(run.path))
-    reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
+    reader.want(FrameRequest(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
     wait = side.wait
 
     def looking(seconds: float) -> None:

@@ -63,7 +63,7 @@ class Account:
     """Name of its task."""
     state: State
     """State of its training."""
-    parts: Parts
+    parts: TimeParts
     """The parts of its wall time."""
     interruptions: tuple[Interruption, ...]
     """Its interruptions, oldest first."""
@@ -292,7 +292,7 @@ def _resumed_file(later: _Timeline | None, record: RunRecord) -> str:
     return newest.name if newest else ""
 
 
-def _parts(created_s: float, timelines: Sequence[_Timeline]) -> Parts:
+def _parts(created_s: float, timelines: Sequence[_Timeline]) -> TimeParts:
     waiting = starting = useful = lost = saving = restarting = idle = 0.0
     end_s, recorded = created_s, False
     for number, line in enumerate(timelines):
@@ -309,7 +309,7 @@ def _parts(created_s: float, timelines: Sequence[_Timeline]) -> Parts:
         recorded = recorded or line.saves is not None
         useful, saving, lost = useful + work - spent, saving + spent, lost + line.end_s - line.kept_s
         end_s = line.end_s
-    return Parts(
+    return TimeParts(
         waiting_s=waiting,
         starting_s=starting,
         useful_s=useful,
@@ -495,7 +495,7 @@ def cause_of(result: Result | None) -> Cause:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class TimeParts:
     """The parts of a run's wall time, which begins with the run's creation. They sum to the wall time."""
 
     waiting_s: float = 0.0
@@ -531,12 +531,12 @@ class Parts:
         return [(one.name.removesuffix("_s"), getattr(self, one.name)) for one in dataclasses.fields(self)]
 
 
-def total(parts: Iterable[Parts]) -> Parts:
+def total(parts: Iterable[TimeParts]) -> TimeParts:
     """Return the sum of the parts of several runs. Unrecorded seconds count as none, unless no run recorded any."""
     parts = [*parts]
     sums = {}
-    for one in dataclasses.fields(Parts):
+    for one in dataclasses.fields(TimeParts):
         values = [getattr(part, one.name) for part in parts]
         numbers = [value for value in values if not math.isnan(value)]
         sums[one.name] = sum(numbers) if numbers or not values else math.nan
-    return Parts(**sums)
+    return TimeParts(**sums)

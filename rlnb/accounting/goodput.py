@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlnb.accounting.account import Account, Interruption, Parts, account_of, total
+from rlnb.accounting.account import Account, Interruption, TimeParts, account_of, total
 from rlnb.display.table import cell, counted, duration, short, table
 from rlnb.errors import RlnbError
 from rlnb.metrics.events import thinned
@@ -40,7 +40,7 @@ MOST_ROWS = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class GoodputRow:
     """One run in the table of a goodput."""
 
     run: str
@@ -103,7 +103,7 @@ class Goodput:
     """One account per run, in the order of the runs."""
 
     @functools.cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> TimeParts:
         """The parts of the wall time of all runs together."""
         return total(account.parts for account in self.accounts)
 
@@ -154,7 +154,7 @@ class Goodput:
         """
         import pandas as pd
 
-        columns = [field.name for field in dataclasses.fields(Row)]
+        columns = [field.name for field in dataclasses.fields(GoodputRow)]
         return pd.DataFrame([dataclasses.asdict(row) for row in self.rows()], columns=columns)
 
     def interruptions_table(self) -> pd.DataFrame:
@@ -173,7 +173,7 @@ class Goodput:
 
         return bars(self.accounts[:MOST_ROWS])
 
-    def rows(self, most: int | None = None) -> list[Row]:
+    def rows(self, most: int | None = None) -> list[GoodputRow]:
         """Return the first ``most`` rows of :meth:`table`; None is all."""
         return [_row(account) for account in self.accounts[:most]]
 
@@ -230,7 +230,7 @@ class Goodput:
         Args:
             most: Most rows.
         """
-        heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
+        heads = ["run", "task", "state", "wall", *(name for name, _ in TimeParts().items()), "goodput", "interruptions"]
         heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %"]
         heads += ["MB of checkpoints", "MB of events", "MB of media", "MB on disk"]
         rows = [_cells(row) for row in self.rows(most)]
@@ -274,9 +274,9 @@ def _account(record: RunRecord) -> Account | None:
         return None
 
 
-def _row(account: Account) -> Row:
+def _row(account: Account) -> GoodputRow:
     parts, usage = account.parts, usage_of(RunDir(account.path))
-    return Row(
+    return GoodputRow(
         run=account.run,
         task=account.task,
         state=account.state,
@@ -298,8 +298,8 @@ def _row(account: Account) -> Row:
     )
 
 
-def _cells(row: Row) -> list[str]:
-    seconds = (row.wall_s, *(getattr(row, f"{name}_s") for name, _ in Parts().items()))
+def _cells(row: GoodputRow) -> list[str]:
+    seconds = (row.wall_s, *(getattr(row, f"{name}_s") for name, _ in TimeParts().items()))
     return [
         row.run,
         row.task,
@@ -403,7 +403,7 @@ def bars(accounts: Sequence[Account]) -> go.Figure:
     per_unit, unit = next((scale, unit) for most_s, scale, unit in _UNITS if longest_s <= most_s)
     ids = [html.escape(account.run) for account in accounts]
     chart, base = go.Figure(), [0.0] * len(accounts)
-    for name, _ in Parts().items():
+    for name, _ in TimeParts().items():
         seconds = [dict(account.parts.items())[name] for account in accounts]
         lengths = [0.0 if math.isnan(value) else value / per_unit for value in seconds]
         if any(lengths):

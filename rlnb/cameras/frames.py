@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rlnb.configs.cameras import Aim, kind_of
+from rlnb.configs.cameras import CameraPose, kind_of
 from rlnb.protocol.requests import TaskFinding
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Frames:
     """Number of env steps between the first and the last moment."""
     added: bool
     """Whether a camera was added to the scene because the task has none."""
-    place: Aim | None = None
+    place: CameraPose | None = None
     """Eye and target of an added camera in the frame of the first env, in metres, at the last moment. They are values
     for ``eye=`` and ``target=``."""
     findings: tuple[Finding, ...]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.cameras.grid import tiles
-from rlnb.configs.cameras import Aim, kind_of, turned, valid_aim
+from rlnb.configs.cameras import CameraPose, kind_of, turned, valid_aim
 from rlnb.display import front_end
 from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
 from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
-from rlnb.records.camera_files import Frame, FrameReader, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, FrameRequest
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.stock_record import ScriptRecord, StockRecord
@@ -68,7 +68,7 @@ class CameraFeed:
         if self.over():
             raise RlnbError(f"{run.id} has ended ({self._record.state}). Use rlnb.preview(run) to see its policy.")
         self._reader = FrameReader(RunDir(run.path))
-        request = Wanted(
+        request = FrameRequest(
             cameras=tuple(cameras),
             data_types=tuple(data_types),
             num_envs=num_envs,
@@ -77,7 +77,7 @@ class CameraFeed:
             aim=self._first,
         )
         self._reader.want(request)
-        self._place: Aim | None = None
+        self._place: CameraPose | None = None
         """Place of an added camera in the newest frame, or the place to which it has been turned since."""
         self._turned = False
 

@@ -43,7 +43,7 @@ _NEAREST_M, _FARTHEST_M = 0.1, 1000.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Aim:
+class CameraPose:
     """The place of an added camera in the frame of each env. A camera without one shows and follows the robots."""
 
     eye: Point | None = None
@@ -57,13 +57,13 @@ class Aim:
         return ", ".join(f"{name}={tuple(round(at, 3) for at in point)}" for name, point in points if point is not None)
 
 
-FREE = Aim()
+FREE = CameraPose()
 """A camera without a place."""
 
 
 def aim_of(
     eye: Sequence[float] | None, target: Sequence[float] | None, cameras: Sequence[str] = ()
-) -> tuple[Aim, list[Problem]]:
+) -> tuple[CameraPose, list[Problem]]:
     """Return the place of an added camera, and the problems of the arguments.
 
     Args:
@@ -83,10 +83,10 @@ def aim_of(
     if None not in points and points[0] == points[1]:
         what = f"eye and target are the same point, {points[0]}."
         problems.append(Problem(what=what, fix="Move the eye away from the target."))
-    return Aim(eye=points[0], target=points[1]), problems
+    return CameraPose(eye=points[0], target=points[1]), problems
 
 
-def valid_aim(of: str, eye: Sequence[float] | None, target: Sequence[float] | None) -> Aim:
+def valid_aim(of: str, eye: Sequence[float] | None, target: Sequence[float] | None) -> CameraPose:
     """Return the place of an added camera.
 
     Args:
@@ -103,7 +103,7 @@ def valid_aim(of: str, eye: Sequence[float] | None, target: Sequence[float] | No
     return aim
 
 
-def turned(place: Aim, right: float, down: float, zoom: float) -> Aim:
+def turned(place: CameraPose, right: float, down: float, zoom: float) -> CameraPose:
     """Return the place of a camera that is moved around its target.
 
     Args:
@@ -121,7 +121,7 @@ def turned(place: Aim, right: float, down: float, zoom: float) -> Aim:
     flat = distance * math.cos(elevation)
     away = (flat * math.cos(azimuth), flat * math.sin(azimuth), distance * math.sin(elevation))
     left, back, up = (target + part for target, part in zip(place.target, away, strict=True))
-    return Aim(eye=(left, back, up), target=place.target)
+    return CameraPose(eye=(left, back, up), target=place.target)
 
 
 def _point(value: object) -> Point | None:

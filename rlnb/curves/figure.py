@@ -16,7 +16,7 @@ from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
 from rlnb.hooks import plugins
 from rlnb.metrics.folders import split
 from rlnb.metrics.series import decimate
-from rlnb.records.arguments import asked
+from rlnb.records.arguments import arguments_of
 from rlnb.spec import METRICS, SYSTEM
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def facts(run: RunFacts) -> dict[str, str]:
     """Return the arguments of a run as text."""
     return {
         name.removeprefix("agent."): f"{value:g}" if isinstance(value, float) else str(value)
-        for name, value in asked(run.manifest).items()
+        for name, value in arguments_of(run.manifest).items()
     }
 
 

@@ -145,7 +145,7 @@ class Dashboard:
         self._news = threading.Event()
         self._ended = threading.Event()
         self._selection: list[str] = []
-        self._rows: list[stream.Row] = []
+        self._rows: list[stream.DashboardRow] = []
         self._films = ""
         self._sent, self._painted, self._sent_s, self._sign_s = 0, 0, 0.0, 0.0
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)

@@ -18,7 +18,7 @@ from rlnb.curves.figure import begin_s, mean_of, source, x_values
 from rlnb.display.table import counted
 from rlnb.errors import NotFoundError
 from rlnb.metrics.series import decimate
-from rlnb.records.arguments import ALIKE, alike
+from rlnb.records.arguments import ALIKE, shared_arguments
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class FromPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class DashboardRow:
     """The row of one run above the curves."""
 
     id: str
@@ -240,7 +240,7 @@ class Curves:
     number: int
     changes: Sequence[tuple[int, How, int]]
     """For each change: number of the curve, how its points are added, number of points."""
-    runs: Sequence[Row] | None
+    runs: Sequence[DashboardRow] | None
     """The row of each run; None if no row has changed."""
     kind: Literal["curves"] = "curves"
 
@@ -292,7 +292,7 @@ class Whole:
 
     layout: Layout
     changes: Sequence[tuple[int, How, int]]
-    runs: Sequence[Row]
+    runs: Sequence[DashboardRow]
     kind: Literal["whole"] = "whole"
 
 
@@ -320,10 +320,10 @@ class PlotlyJs:
     kind: Literal["plotly.js"] = "plotly.js"
 
 
-def row_of(run: RunFacts, name: str, number: int) -> Row:
+def row_of(run: RunFacts, name: str, number: int) -> DashboardRow:
     """Return the row of the n-th run."""
     summary = run.summary()
-    return Row(
+    return DashboardRow(
         id=run.id,
         name=name or run.id,
         state=summary.status,
@@ -385,5 +385,5 @@ def groups_of(runs: Sequence[RunFacts]) -> list[list[int]]:
     """Return groups of the indices of runs that differ only in seed, tags, and the run that they start from."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
-        groups.setdefault(json.dumps(alike(run.manifest), sort_keys=True), []).append(number)
+        groups.setdefault(json.dumps(shared_arguments(run.manifest), sort_keys=True), []).append(number)
     return list(groups.values())

@@ -24,7 +24,7 @@ from rlnb.records.incidents import (
 )
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
-from rlnb.records.record import JobRecord, RunRecord, Submission
+from rlnb.records.record import JobRecord, QueueEntry, RunRecord
 from rlnb.spec import Command, Job, Manifest, Outcome, Result
 from rlnb.storage import entries, files
 from rlnb.storage.serial import from_json, to_json
@@ -160,7 +160,7 @@ class DetachedJob:
             jobs: Ids that the queue gave the job.
             dashboard: Port of the cluster's dashboard on this machine.
         """
-        files.replace_json(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
+        files.replace_json(self._folder.submitted, QueueEntry(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
     def waits(self, what: str) -> None:
         """Record why the job waits or stands still. ``run.wait()``, the tables and the panel show the reason.

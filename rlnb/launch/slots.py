@@ -80,7 +80,7 @@ def _fault(folder: Path, *, follow: bool) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SlotRequest:
+class SlotTicket:
     """A run's request for slots of this machine."""
 
     max_running: int
@@ -101,7 +101,7 @@ class SlotRequest:
 
 
 def take_slots(
-    request: SlotRequest,
+    request: SlotTicket,
     give_up: Callable[[], bool],
     poll_s: float = 0.1,
     *,
@@ -137,7 +137,7 @@ def take_slots(
         ticket.close()
 
 
-def _take_free(request: SlotRequest, folder: Path, ticket: Path, slots: dict[str, IO[str]]) -> None:
+def _take_free(request: SlotTicket, folder: Path, ticket: Path, slots: dict[str, IO[str]]) -> None:
     """Add free slots to ``slots``, if it is the turn of this ticket and one more run may run."""
     if not _first(ticket):  # only the first in line holds a partial set, so that it blocks no other job
         for held in slots.values():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.mirror.frames import BEGIN, Channel, Closed, Frame
-from rlnb.mirror.server import Far, answer_inquiry, hold, send_file
+from rlnb.mirror.server import RunServer, answer_inquiry, hold, send_file
 from rlnb.records.layout import RunDir
 from rlnb.settings import Root, options
 from rlnb.spec import Manifest
@@ -57,7 +57,7 @@ def serve(to: Channel, wish: Frame) -> None:
         hold(to, root, manifest, idle_s if isinstance(idle_s, int | float) else None)
     else:
         have = data.get("have")
-        Far(to, root, manifest, have if isinstance(have, Mapping) else {}).serve()
+        RunServer(to, root, manifest, have if isinstance(have, Mapping) else {}).serve()
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from rlnb.hooks import plugins
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.launcher import RemoteLauncher, refuse_theirs
-from rlnb.mirror.near import Near
+from rlnb.mirror.near import RunReplica
 from rlnb.records import remote
 from rlnb.records.layout import RunDir, run_dir_of
 from rlnb.records.record import RunRecord
@@ -55,7 +55,7 @@ class Host:
         self._run, self._launcher = run, launcher
         self._record = RunRecord(run.path)
         library = plugins.library(self._record.manifest.library)
-        self._near = Near(run, library, launcher.place)
+        self._near = RunReplica(run, library, launcher.place)
         self._pause_s = FIRST_PAUSE_S
         self._away_since = self._what = self._why = ""
         """Begin, kind and cause of the time in which nothing is mirrored; empty while it is."""

@@ -16,7 +16,7 @@ from rlnb.errors import RlnbError
 from rlnb.jobs.detached_job import DetachedJob
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Closed, Frame
-from rlnb.mirror.run_files import Part, write_at
+from rlnb.mirror.run_files import PartialFile, write_at
 from rlnb.records import remote
 from rlnb.records.checkpoints import companions_of, files_of
 from rlnb.records.layout import JOBS, JobDir, RunDir
@@ -33,7 +33,7 @@ MISSING_S = 15.0
 other machine sends are some seconds older than the files."""
 
 
-class Near:
+class RunReplica:
     """The folder of a run here, whose original is on another machine.
 
     Args:
@@ -274,7 +274,7 @@ class Near:
             files.make_folder(path.parent)
             write_at(path, frame)
         else:  # a record that this machine was the first to write stays
-            Part(path, run_files.most_bytes(frame.path)).write(frame, once=frame.kind == "once")
+            PartialFile(path, run_files.most_bytes(frame.path)).write(frame, once=frame.kind == "once")
 
     def _make_job(self, path: str) -> None:
         """Make the folder of a job that has begun on the other machine, as after an interruption."""

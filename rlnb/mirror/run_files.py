@@ -155,7 +155,7 @@ def chunks(file: BinaryIO, offset: int, end: int, size: int) -> Iterator[tuple[i
 # -- a part of a file ------------------------------------------------------------------------------------------------
 
 
-class Part:
+class PartialFile:
     """The first bytes of a file. The file appears as a whole with the last of its frames.
 
     Args:
@@ -247,7 +247,7 @@ def copy(channel: Channel, run: RunDir, wish: Frame) -> None:
         RlnbError: The other machine has no such file.
         OSError: The file cannot be written.
     """
-    part = Part(run.path / wish.path, ending="copy")
+    part = PartialFile(run.path / wish.path, ending="copy")
     size, mtime_ns = part.status()
     channel.send(dataclasses.replace(wish, offset=size, mtime_ns=mtime_ns))
     is_whole = False

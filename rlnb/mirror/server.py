@@ -18,7 +18,7 @@ from rlnb.jobs.cancellation import withdraw
 from rlnb.jobs.jobs import NewJob
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import CHUNK, Channel, Frame
-from rlnb.mirror.run_files import Entry, Part
+from rlnb.mirror.run_files import Entry, PartialFile
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.records.record import JobRecord, RunRecord
@@ -44,7 +44,7 @@ SILENT_S = 60.0
 """Seconds without a frame from the other end after which this process ends."""
 
 
-class Far:
+class RunServer:
     """One connection's end on the machine of the run.
 
     Args:
@@ -234,7 +234,7 @@ def _put(run: RunDir, frame: Frame) -> None:
     """
     if not run_files.is_inside(frame.path):
         raise RlnbError(f"{frame.path!r} is not a path below the folder of a run.")
-    Part(run.path / frame.path).write(frame)
+    PartialFile(run.path / frame.path).write(frame)
 
 
 def send_file(channel: Channel, run: RunDir, wish: Frame) -> None:

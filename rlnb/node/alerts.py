@@ -34,7 +34,7 @@ SEND_S = 20.0
 """Seconds that the agent waits at its end for the webhook."""
 
 
-class Lookout:
+class AlertMonitor:
     """Looks for what the rules of a training's alerts describe.
 
     Args:

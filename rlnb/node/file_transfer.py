@@ -23,7 +23,7 @@ MOST_OUTS = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parcel:
+class TransferredFile:
     """A file for the kernel."""
 
     folder: str
@@ -33,7 +33,7 @@ class Parcel:
     content: bytes
 
 
-class Courier:
+class FileTransfer:
     """Carries the files of one kernel.
 
     Args:
@@ -95,12 +95,12 @@ class Courier:
             values["tasks"] = [self._task(task) if isinstance(task, Mapping) else task for task in tasks]
         return values
 
-    def parcels(self, line: bytes) -> Iterator[Parcel]:
+    def received(self, line: bytes) -> Iterator[TransferredFile]:
         """Yield the files that an answer names, if they are in a folder of a request, and remove them here."""
         for name in re.findall(re.escape(str(self._folder)).encode() + rb'/[0-9]+/[^"/\\]+(?=")', line):
             path = Path(name.decode())
             if path.parent in self._outs and path.is_file():
-                yield Parcel(folder=self._names[path.parent], name=path.name, content=path.read_bytes())
+                yield TransferredFile(folder=self._names[path.parent], name=path.name, content=path.read_bytes())
                 path.unlink()
 
     def answer(self, line: bytes) -> bytes:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlnb.node.descendants import kill_descendants
-from rlnb.node.file_transfer import Courier
+from rlnb.node.file_transfer import FileTransfer
 from rlnb.node.supervisor import ENDS, LENT_GRACE_S
 from rlnb.protocol import tls
 from rlnb.records.deadline import DeadlineReader
@@ -171,7 +171,7 @@ class InteractiveJob:
 
     async def _keep(self, folder: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Keep a living simulator for a connection until either ends."""
-        log, courier = folder / "worker.log", Courier(_made(folder / "files"))
+        log, transfer = folder / "worker.log", FileTransfer(_made(folder / "files"))
         worker = [*self._python, "-P", "-m", "rlnb.worker", "serve"]
         agent = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log), *worker),
@@ -184,8 +184,8 @@ class InteractiveJob:
         try:
             times = {"ends_s": self.ends_s(), "now_s": time.time()}
             _tell(writer, {"host": socket.gethostname(), "rlnb": __version__, **times})
-            calls = asyncio.create_task(self._calls_of(reader, writer, agent, courier))
-            answers = asyncio.create_task(self._answers_of(writer, agent, courier))
+            calls = asyncio.create_task(self._calls_of(reader, writer, agent, transfer))
+            answers = asyncio.create_task(self._answers_of(writer, agent, transfer))
             done, others = await asyncio.wait({calls, answers}, return_when=asyncio.FIRST_COMPLETED)
             if writer in self._lent and answers not in done:  # the kernel is gone, and the training goes on
                 agent.stdin.close()
@@ -212,22 +212,22 @@ class InteractiveJob:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         agent: asyncio.subprocess.Process,
-        courier: Courier,
+        transfer: FileTransfer,
     ) -> None:
         """Pass lines of the kernel on to the simulator until either ends."""
         assert agent.stdin is not None
         while line := await whole_line(reader):
             values = json.loads(line)
             if "module" in values:
-                courier.take(values["root"], values["module"], await reader.readexactly(values["bytes"]))
+                transfer.take(values["root"], values["module"], await reader.readexactly(values["bytes"]))
                 continue
             if "original" in values:
-                courier.place(values["root"], values["original"])
+                transfer.place(values["root"], values["original"])
                 continue
             if "payload" in values:
                 self._used_s = time.monotonic()
                 try:
-                    line = json.dumps({**values, "payload": courier.translate(values["payload"])}).encode() + b"\n"
+                    line = json.dumps({**values, "payload": transfer.translate(values["payload"])}).encode() + b"\n"
                 except FileNotFoundError as exc:
                     _tell(writer, {"id": values["id"], "error": _not_here(str(exc)), "kind": "RlnbError"})
                     continue
@@ -240,20 +240,20 @@ class InteractiveJob:
                 await agent.stdin.drain()
 
     async def _answers_of(
-        self, writer: asyncio.StreamWriter, agent: asyncio.subprocess.Process, courier: Courier
+        self, writer: asyncio.StreamWriter, agent: asyncio.subprocess.Process, transfer: FileTransfer
     ) -> None:
         """Pass lines of the simulator on to the kernel, each after the files that it names, until either ends."""
         assert agent.stdout is not None
         while line := await whole_line(agent.stdout):
-            for parcel in courier.parcels(line):
-                _tell(writer, {"folder": parcel.folder, "name": parcel.name, "bytes": len(parcel.content)})
-                writer.write(parcel.content)
+            for file in transfer.received(line):
+                _tell(writer, {"folder": file.folder, "name": file.name, "bytes": len(file.content)})
+                writer.write(file.content)
             values = json.loads(line)
             if "value" in values or "error" in values:
                 self._calls[writer].discard(values["id"])
             if "returned" in values:
                 self._lent.discard(writer)
-            writer.write(courier.answer(line))
+            writer.write(transfer.answer(line))
             await writer.drain()
 
 

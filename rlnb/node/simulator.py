@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING
 from rlnb.machine import nvml
 from rlnb.node.child import describe_exit, die_with_parent, environment
 from rlnb.node.descendants import descendants, kill_descendants
-from rlnb.node.supervisor import Agent, LentWorker
-from rlnb.node.watchdog import Silence
+from rlnb.node.supervisor import AdoptedWorker, Agent
+from rlnb.node.watchdog import Watchdog
 from rlnb.records.incidents import WEBHOOK
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Json
@@ -58,7 +58,7 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
         )
-    process, status, ready, controls = os.pidfd_open(worker.pid), 0, False, Controls(log)
+    process, status, ready, controls = os.pidfd_open(worker.pid), 0, False, ControlChannel(log)
     with open(log, "rb") as earlier_log:  # which is gone later, if a cleaner of temporary folders has removed it
         while handover := _relay(worker, process, replies, log, controls, ready=ready):
             _tell_kernel({"adopted": True})
@@ -81,12 +81,12 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
 
 def _lend(
     worker: subprocess.Popen[bytes], replies: int, earlier_log: IO[bytes], handover: Handover
-) -> tuple[int, LentWorker | None]:
+) -> tuple[int, AdoptedWorker | None]:
     """Do a job with the worker; return the job's status, and the worker if the kernel can have it back."""
-    job, lent = handover.job, LentWorker(worker, replies)
+    job, lent = handover.job, AdoptedWorker(worker, replies)
     os.environ[WEBHOOK] = handover.webhook  # the kernel's, which may have changed since this process started
 
-    def start(_: Command) -> LentWorker:
+    def start(_: Command) -> AdoptedWorker:
         lent.begin(handover.line)
         return lent
 
@@ -148,7 +148,7 @@ def _open_pipe(path: Path) -> int:
 
 
 def _relay(
-    worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, controls: Controls, *, ready: bool
+    worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, controls: ControlChannel, *, ready: bool
 ) -> Handover | None:
     """Pass lines both ways; return the handover, or None if either side exits or the start hangs.
 
@@ -161,7 +161,7 @@ def _relay(
         ready: Whether it has started.
     """
     pending, partial, was_silent = b"", b"", False
-    start = Silence(log, lambda: ready)
+    start = Watchdog(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, replies, process):
             selector.register(descriptor, selectors.EVENT_READ)
@@ -190,7 +190,7 @@ def _relay(
 
 
 def _pass_on(
-    lines: Sequence[bytes], worker: subprocess.Popen[bytes], controls: Controls
+    lines: Sequence[bytes], worker: subprocess.Popen[bytes], controls: ControlChannel
 ) -> tuple[bool, Handover | None]:
     """Pass lines of the kernel on; return whether the simulator goes on, and the handover that a line may be."""
     assert worker.stdin is not None
@@ -264,7 +264,7 @@ STACKS_WITHIN_S = 1.0
 """Seconds that a worker has to write its stacks."""
 
 
-class Controls:
+class ControlChannel:
     """Answers the kernel's questions about a worker.
 
     Args:

@@ -19,14 +19,14 @@ from typing import IO, TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
-from rlnb.launch.slots import SlotRequest, keep, take_slots
+from rlnb.launch.slots import SlotTicket, keep, take_slots
 from rlnb.machine.gpus import Gpu, visible_gpus
-from rlnb.node.alerts import Lookout
+from rlnb.node.alerts import AlertMonitor
 from rlnb.node.child import describe_exit, die_with_parent, killed_rank, wakes
 from rlnb.node.descendants import ask_for_stacks, descendants, kill_descendants
 from rlnb.node.peers import HANGS, Member, Peers, Stall, size_of
 from rlnb.node.usage import sampling
-from rlnb.node.watchdog import Silence
+from rlnb.node.watchdog import Watchdog
 from rlnb.protocol.wire import Lines
 from rlnb.records.deadline import DeadlineReader
 from rlnb.records.incidents import WaitsWriter
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # -- a simulator that trains for a job -------------------------------------------------------------------------------
 
 
-class LentWorker:
+class AdoptedWorker:
     """The process of a job whose end is a message, since the process itself goes on.
 
     Args:
@@ -110,7 +110,7 @@ FULL_BYTES = 2**20
 """Free bytes below which a failure is blamed on the disk."""
 ENDS = "RLNB_JOB_ENDS_S"
 """Variable with the time at which a job with a living simulator is ended, in seconds since the epoch."""
-Child = subprocess.Popen[bytes] | LentWorker
+Child = subprocess.Popen[bytes] | AdoptedWorker
 """The process of a job."""
 
 
@@ -177,7 +177,7 @@ class Agent:
             slot.close()
         self._slots = {}
         if self._node == 0 and self._job.kind == "train" and files.there(self._job.result):
-            Lookout(self._job).end()  # the slots are free, since a webhook may take its time
+            AlertMonitor(self._job).end()  # the slots are free, since a webhook may take its time
         temporary.tidy()
         return status
 
@@ -203,7 +203,7 @@ class Agent:
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
-        spare = child.own if isinstance(child, LentWorker) and child.returned else ()
+        spare = child.own if isinstance(child, AdoptedWorker) and child.returned else ()
         lends = self._job.kind == "simulator" and self._signalled  # its trainings heard the signal too, and save
         grace_s = LENT_GRACE_S if lends else TERM_GRACE_S
         kill_descendants(0.0 if outcome == "completed" else grace_s, spare=spare)
@@ -223,7 +223,7 @@ class Agent:
         if not names or len(names) < command.slots:
             names = None
         count = command.slots if names else min(command.slots, command.max_running)
-        request = SlotRequest(
+        request = SlotTicket(
             max_running=command.max_running,
             count=count,
             run=run_dir_of(self._job.path).path.name,
@@ -295,13 +295,13 @@ class Agent:
         times = [end_s for end_s in ends if end_s is not None]
         return {ENDS: str(min(times))} if times and self._job.kind == "simulator" else {}
 
-    def _start(self) -> Silence | None:
+    def _start(self) -> Watchdog | None:
         """Return a watcher for the start of a training that runs rlnb's worker; None for any other job."""
         if not (self._ours and self._job.kind == "train"):
             return None
         job, run = self._job, run_dir_of(self._job.path)
         before = size_of(run.event_files())
-        return Silence(
+        return Watchdog(
             job.log(self._node),
             lambda: files.there(job.started),
             logs=lambda: size_of(run.event_files()) > before,

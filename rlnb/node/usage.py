@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from rlnb.machine import threads
 from rlnb.machine.nvml import GIB, Gpus
-from rlnb.node.alerts import Lookout
+from rlnb.node.alerts import AlertMonitor
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import SYSTEM
 from rlnb.storage import entries, files
@@ -151,14 +151,14 @@ def sampling(job: JobDir, node: int, gpus: Sequence[str], *, is_script: bool) ->
         yield lambda: None
         return
     usage: Usage | None = None
-    lookout = Lookout(job) if node == 0 else None
+    monitor = AlertMonitor(job) if node == 0 else None
 
     def tick() -> None:
         nonlocal usage
         if usage is not None:
             usage.tick()
-            if lookout is not None:
-                lookout.tick()
+            if monitor is not None:
+                monitor.tick()
         elif is_script or files.there(job.started):
             usage = Usage(run_dir_of(job.path).system, node, gpus)
 

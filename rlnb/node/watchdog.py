@@ -28,7 +28,7 @@ _KIT = "libcarb.so"
 """Library that every process of Isaac Sim loads (Carbonite, the core of NVIDIA's Kit)."""
 
 
-class Silence:
+class Watchdog:
     """Watches the log of a worker until the worker has started.
 
     The variables RLNB_START_STACKS_S and RLNB_START_LIMIT_S replace the limits.

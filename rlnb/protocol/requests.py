@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, CameraPose
 from rlnb.configs.card import TaskCard
 from rlnb.spec import EnvMode, Job, JobKind, Task
 
@@ -186,7 +186,7 @@ class Picture(Request[Reading]):
     """Numbers of the envs."""
     size: tuple[int, int]
     """Width and height of the picture of an env, in pixels, if the task has no camera."""
-    aim: Aim = FREE
+    aim: CameraPose = FREE
     """Place of the camera, if the task has none."""
 
 
@@ -322,7 +322,7 @@ class Clip:
     """Names of the cameras whose renderer adds noise to their colours."""
     added: bool
     """Whether the camera was added to the task."""
-    place: Aim | None = None
+    place: CameraPose | None = None
     """Place of an added camera, in the frame of the first env, at the last moment."""
     findings: tuple[TaskFinding, ...] = ()
     """Mistakes in what the env returns."""
@@ -349,7 +349,7 @@ class Preview(ActingRequest[Clip]):
     """Steps between frames; None takes only the first and the last frame."""
     size: tuple[int, int]
     """Width and height of an added camera, pixels."""
-    aim: Aim = FREE
+    aim: CameraPose = FREE
     """Place of an added camera."""
     out: str
     """Folder for the npz file."""

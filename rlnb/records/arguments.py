@@ -21,7 +21,7 @@ ALIKE = ("seed", "tags")
 """Arguments that may differ between runs that are averaged."""
 
 
-def asked(manifest: Manifest) -> dict[str, Json]:
+def arguments_of(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
     ``init_from`` is the id of the run, or the file, that the first weights come from; ``inputs.teacher`` is the origin
@@ -48,16 +48,16 @@ def modules(started: Started | None) -> dict[str, Json]:
     return {f"source.{name}": digest[:7] for name, digest in started.sources.items()} if started else {}
 
 
-def alike(manifest: Manifest) -> dict[str, Json]:
+def shared_arguments(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that averaged runs share. Each may have its own run to start from, and its own inputs."""
-    values = {name: value for name, value in asked(manifest).items() if name not in ALIKE}
+    values = {name: value for name, value in arguments_of(manifest).items() if name not in ALIKE}
     origins = {name: "a run" for name in values if name == "init_from" or name.startswith("inputs.")}
     return {**values, **origins}
 
 
 def argument(manifest: Manifest, name: str) -> Json:
-    """Return an argument by one of the names of :func:`asked`, or by a synonym; None if it was left at its default."""
-    return asked(manifest).get(SYNONYMS.get(name, name))
+    """Return an argument by a name of :func:`arguments_of`, or by a synonym; None if it was left at its default."""
+    return arguments_of(manifest).get(SYNONYMS.get(name, name))
 
 
 def fixed(manifest: Manifest) -> dict[str, Json]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, CameraPose
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.storage import entries, files
@@ -39,7 +39,7 @@ _INFO = "info"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class FrameRequest:
     """A request for camera frames of a training."""
 
     cameras: tuple[str, ...]
@@ -52,7 +52,7 @@ class Wanted:
     """Width and height of an added camera, in pixels."""
     share: float
     """Largest share of the training's time, 0 to 1, that rendering and writing frames may take."""
-    aim: Aim = FREE
+    aim: CameraPose = FREE
     """Place of an added camera."""
     token: str = ""
     """Random identifier of this request; the viewer skips frames that carry the token of an older request."""
@@ -74,7 +74,7 @@ class Frame:
     """``"<camera>/<data type>"`` to an array shaped as in :attr:`rlnb.results.Preview.frames`."""
     token: str = ""
     """The token of the request."""
-    place: Aim | None = None
+    place: CameraPose | None = None
     """Current place of an added camera, in the frame of the first env; None if the task has cameras."""
 
 
@@ -87,7 +87,7 @@ class _Info:
     cost_s: float
     error: str
     token: str = ""
-    place: Aim | None = None
+    place: CameraPose | None = None
 
 
 class FrameReader:
@@ -96,9 +96,9 @@ class FrameReader:
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._last: tuple[int, int] | None = None
-        self._request: Wanted | None = None
+        self._request: FrameRequest | None = None
 
-    def want(self, request: Wanted) -> None:
+    def want(self, request: FrameRequest) -> None:
         """Write a request for frames. The training answers only the newest request.
 
         Raises:
@@ -106,7 +106,7 @@ class FrameReader:
         """
         self._write(dataclasses.replace(request, token=secrets.token_hex(8)))
 
-    def aim(self, aim: Aim) -> None:
+    def aim(self, aim: CameraPose) -> None:
         """Aim an added camera anew. Frames from before stay valid, so that a stream goes on while it is aimed.
 
         The request of a newer viewer stays as it is.
@@ -118,7 +118,7 @@ class FrameReader:
         if self._request is not None and newest is not None and newest.token == self._request.token:
             self._write(dataclasses.replace(self._request, aim=aim))
 
-    def _write(self, request: Wanted) -> None:
+    def _write(self, request: FrameRequest) -> None:
         self._request = request
         try:
             files.make_subfolder(self._run.view)
@@ -158,9 +158,9 @@ class FrameWriter:
         self._run = run
         self._changed: tuple[int, int] | None = None
         self._alive_until_s = float("-inf")
-        self._wanted: Wanted | None = None
+        self._wanted: FrameRequest | None = None
 
-    def wanted(self) -> Wanted | None:
+    def wanted(self) -> FrameRequest | None:
         """Return the live request, as the same object until a viewer replaces it; None if no viewer is open."""
         try:
             stat = os.stat(self._run.wanted)
@@ -192,11 +192,11 @@ class FrameWriter:
         files.write_bytes(self._run.frame, buffer.getvalue())
 
 
-def _request(path: Path) -> Wanted | None:
+def _request(path: Path) -> FrameRequest | None:
     """Return a request; None if it is damaged, since no request may end a training."""
     try:
         data = files.read_json(path, files.RECORD_BYTES)
-        return None if data is None else from_json(Wanted, data)
+        return None if data is None else from_json(FrameRequest, data)
     except RlnbError as exc:
         files.warn_once(str(exc))
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rlnb.errors import RlnbError, RunError, unknown, whole_number
-from rlnb.records.arguments import asked, modules, resolved_configs
+from rlnb.records.arguments import arguments_of, modules, resolved_configs
 from rlnb.records.find import find, find_one, open_record
 from rlnb.records.incidents import alerts_of, read_shortages, refusals_of
 from rlnb.records.layout import FILM
@@ -287,7 +287,7 @@ class RunFacts:
     @property
     def config(self) -> Mapping[str, Json]:
         """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
-        return {**asked(self.manifest), **modules(self.started), **resolved_configs(self._record.folder)}
+        return {**arguments_of(self.manifest), **modules(self.started), **resolved_configs(self._record.folder)}
 
     @property
     def eta_s(self) -> float | None:
@@ -374,7 +374,7 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     configs = {run.id: run.config for run in runs}
     names = dict.fromkeys(name for config in configs.values() for name in config)
     rows = {name: {id: _unhashed(config.get(name, "")) for id, config in configs.items()} for name in names}
-    arguments = {name for run in runs for name in asked(run.manifest)}
+    arguments = {name for run in runs for name in arguments_of(run.manifest)}
     plain = {run.id: (str(run.path), run.id) for run in runs}
     return {
         name: row

@@ -170,9 +170,9 @@ class JobRecord:
         return files.read_json(self.folder.handle, files.RECORD_BYTES)
 
     @property
-    def submission(self) -> Submission:
+    def submission(self) -> QueueEntry:
         """The job's entry in the queue of its cluster; empty if the cluster has no queue."""
-        return _read(Submission, self.folder.submitted) or Submission()
+        return _read(QueueEntry, self.folder.submitted) or QueueEntry()
 
     @functools.cached_property
     def restart(self) -> Restart | None:
@@ -461,7 +461,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Submission:
+class QueueEntry:
     """Entry of a job in its cluster's queue, as stored in ``submitted.json``."""
 
     queue: str = ""

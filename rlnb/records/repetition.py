@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
-from rlnb.records.arguments import asked, dumps_of, resolved_configs
+from rlnb.records.arguments import arguments_of, dumps_of, resolved_configs
 from rlnb.records.record import RunRecord
 from rlnb.storage import entries, files
 
@@ -87,7 +87,7 @@ def _plugins(started: Started | None) -> dict[str, str]:
 
 def _changes(then: Manifest, now: Manifest) -> set[str]:
     """Return the names of the arguments in which a repetition differs, by its user's wish."""
-    ours, theirs = asked(now), asked(then)
+    ours, theirs = arguments_of(now), arguments_of(then)
     return {name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
 
 

@@ -15,7 +15,7 @@ from rlnb.records import notes
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.run.run import Run
-from rlnb.simulation.remote_job import Whereabouts, whereabouts
+from rlnb.simulation.remote_job import SimulatorRecord, simulator_records
 from rlnb.spec import ENDED
 from rlnb.storage.entries import scanned
 from rlnb.storage.files import warn_once
@@ -81,9 +81,9 @@ class Catalog:
         """The runs as of the last refresh, newest first."""
         return sorted((self._runs[path] for path in self._shown), key=lambda run: run.manifest.created, reverse=True)
 
-    def simulators(self) -> Sequence[Whereabouts]:
+    def simulators(self) -> Sequence[SimulatorRecord]:
         """Return the living simulators in jobs of this user's kernels on this machine."""
-        return [one for root in self._roots for one in whereabouts(root)]
+        return [one for root in self._roots for one in simulator_records(root)]
 
     def refresh(self, limit_s: float = math.inf) -> Changes:
         """Read the folders again and return the changes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.display.table import cell, counted, shortened, table
 from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.records import notes
-from rlnb.records.arguments import ARGUMENTS, argument, asked
+from rlnb.records.arguments import ARGUMENTS, argument, arguments_of
 from rlnb.records.facts import differences
 from rlnb.records.summary import summaries
 from rlnb.run.run import Run
@@ -93,7 +93,9 @@ class Runs(Sequence[Run]):
             values = [last if math.isfinite(last) else None for last in lasts]
         if self and all(value is None for value in values) and name not in ARGUMENTS:
             newest = [(run, run.record.newest(run.state)) for run in self]
-            names = {name for run, logged in newest for name in (*asked(run.manifest), *logged.names, *logged.tags)}
+            names = {
+                name for run, logged in newest for name in (*arguments_of(run.manifest), *logged.names, *logged.tags)
+            }
             raise unknown("metric or argument", name, names, has="There are")
         return values
 

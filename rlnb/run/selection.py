@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from rlnb.errors import NotFoundError, RlnbError, refuse_other_than_text, unknown
 from rlnb.hooks import plugins
-from rlnb.records.arguments import ARGUMENTS, argument, asked
+from rlnb.records.arguments import ARGUMENTS, argument, arguments_of
 from rlnb.records.facts import tags_of
 from rlnb.records.find import find, find_one
 from rlnb.records.notes import archived
@@ -35,7 +35,7 @@ class Selection:
     tag: str | None = None
     since: datetime | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
-    """Argument name to its value, or to a predicate on it; names as in :func:`rlnb.records.arguments.asked`."""
+    """Argument name to its value, or to a predicate on it; names as in :func:`rlnb.records.arguments.arguments_of`."""
     archived: bool = False
     """Whether to select only archived runs; otherwise they are omitted."""
 
@@ -81,7 +81,7 @@ class Selection:
             libraries = {*plugins.libraries(), plugins.SCRIPT.name, *(record.manifest.library for record in records)}
             if self.library not in libraries:
                 raise unknown("RL library", self.library, libraries, has="Installed or used by these runs")
-        if self.where and (names := {name for record in records for name in asked(record.manifest)}):
+        if self.where and (names := {name for record in records for name in arguments_of(record.manifest)}):
             for name in self.where:
                 if name not in names | ARGUMENTS:
                     raise unknown("argument", name, names, has="Arguments of these runs")

@@ -360,7 +360,7 @@ KERNELS_FOLDER = "simulators/kernels"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Whereabouts:
+class SimulatorRecord:
     """A living simulator in a job of a kernel."""
 
     place: str
@@ -395,12 +395,12 @@ class Note:
         self._removed = False
 
     def write(self, place: str, host: str, ends_s: float | None) -> None:
-        """Record where the simulator is; the arguments are those of :class:`Whereabouts`."""
+        """Record where the simulator is; the arguments are those of :class:`SimulatorRecord`."""
         if not self._removed:
             with contextlib.suppress(OSError, RlnbError):
                 files.make_folder(self._path.parent)
                 kernel = HostProcess.of(os.getpid())
-                files.replace_json(self._path, Whereabouts(place=place, host=host, ends_s=ends_s, kernel=kernel))
+                files.replace_json(self._path, SimulatorRecord(place=place, host=host, ends_s=ends_s, kernel=kernel))
 
     def remove(self) -> None:
         """Remove the record, for good."""
@@ -409,7 +409,7 @@ class Note:
             entries.remove(self._path)
 
 
-def whereabouts(root: Path) -> Sequence[Whereabouts]:
+def simulator_records(root: Path) -> Sequence[SimulatorRecord]:
     """Return the living simulators in jobs of this user's kernels on this machine, by the kernels' process ids.
 
     The records of kernels that were killed are removed.
@@ -419,7 +419,7 @@ def whereabouts(root: Path) -> Sequence[Whereabouts]:
         with contextlib.suppress(OSError, RlnbError):
             if os.lstat(path).st_uid != os.getuid():
                 continue
-            one = from_json(Whereabouts, files.read_json(path, files.RECORD_BYTES) or {}, ignore_unknown=True)
+            one = from_json(SimulatorRecord, files.read_json(path, files.RECORD_BYTES) or {}, ignore_unknown=True)
             alive = one.kernel.alive()
             if alive:
                 places.append(one)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.curves.figure import bands_figure, select, source
 from rlnb.display.table import counted
 from rlnb.errors import RlnbError, unknown
-from rlnb.records.arguments import SYNONYMS, alike, asked
+from rlnb.records.arguments import SYNONYMS, arguments_of, shared_arguments
 from rlnb.records.evaluation import mean_interval
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
@@ -120,7 +120,7 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
 
 def _named(runs: Sequence[Run], by: str | Sequence[str] | None) -> Callable[[Run], str]:
     """Return the function that names the group of a run by the values of its arguments."""
-    of_runs = {run.path: alike(run.manifest) if by is None else asked(run.manifest) for run in runs}
+    of_runs = {run.path: shared_arguments(run.manifest) if by is None else arguments_of(run.manifest) for run in runs}
     names = dict.fromkeys(name for values in of_runs.values() for name in values)
     if by is None:
         keys = [name for name in names if len({repr(values.get(name)) for values in of_runs.values()}) > 1]

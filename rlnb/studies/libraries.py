@@ -67,7 +67,7 @@ class Mean:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class ComparisonRow:
     """One library in the table of a comparison."""
 
     library: str
@@ -147,13 +147,13 @@ class Comparison:
             ]
         )
 
-    def _row(self, library: str) -> Row:
+    def _row(self, library: str) -> ComparisonRow:
         runs = self.runs[library]
         evaluations = [one for one in self.evaluations[library] if one.episodes]
         rated = [(rate, one.success_interval) for one in evaluations if (rate := one.success_rate) is not None]
         rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
         minutes = [(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates]
-        return Row(
+        return ComparisonRow(
             library=library,
             seeds=len(runs),
             frames=max((rate.frames[-1] for rate in rates), default=0.0),

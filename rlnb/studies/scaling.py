@@ -45,7 +45,7 @@ REACHED = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class ScalingRow:
     """One run in the table of a scaling study."""
 
     ranks: int
@@ -98,18 +98,18 @@ class ScalingStudy:
 
         return pd.DataFrame(self._rows())
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[ScalingRow]:
         """Return the rows of the table, fewest ranks first."""
         return [self._row(ranks) for ranks in sorted(self.runs)]
 
-    def _row(self, ranks: int) -> Row:
+    def _row(self, ranks: int) -> ScalingRow:
         run, smallest = self.runs[ranks], min(self.runs)
         started = run.started
         envs = started.num_envs if started else 0
         rate, base = _rate(run), _rate(self.runs[smallest]) / smallest
         efficiency = rate / ranks / base if base else math.nan
         times = run.metrics["fps"].wall_time_s if "fps" in run.metrics.names else []
-        return Row(
+        return ScalingRow(
             ranks=ranks,
             nodes=run.manifest.resources.nodes,
             envs_per_rank=envs // ranks,
@@ -346,7 +346,7 @@ def settled_rate(rates: Sequence[float]) -> float:
     return statistics.median(settled) if settled else math.nan
 
 
-def _is_worth(row: Row) -> bool:
+def _is_worth(row: ScalingRow) -> bool:
     return row.efficiency >= GOOD and not row.note
 
 

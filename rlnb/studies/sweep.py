@@ -32,7 +32,7 @@ from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import (
     Driver,
     Search,
-    Subject,
+    SearchDescription,
     at_once_sampler,
     common,
     hold,
@@ -315,7 +315,7 @@ def sweep(
     if not re.fullmatch(r"[\w.-]+", name):
         raise RlnbError(f"name={name!r} is not a file name. Use letters, digits, '.', '_' and '-'.")
     path = options.folders.sweeps / f"{name}.journal"
-    subject = Subject(
+    subject = SearchDescription(
         task=task.id,
         library=library,
         metric=metric,
@@ -381,7 +381,7 @@ def _check_goal(metric: str, direction: str) -> None:
 def _begin(
     name: str,
     path: Path,
-    subject: Subject,
+    subject: SearchDescription,
     search: Search,
     *,
     sampler: optuna.samplers.BaseSampler | None,

@@ -334,7 +334,7 @@ def _opened(path: Path, access: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class SearchDescription:
     """Description of a search, as text. The journal keeps it, so that a sweep continues only with the same search."""
 
     task: str

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.accounting.account import Account, Iterations, Parts, _gpus, account_of, cause_of, total
+from rlnb.accounting.account import Account, Iterations, TimeParts, _gpus, account_of, cause_of, total
 from rlnb.hooks import plugins
 from rlnb.launchers import DetachedJob, LocalLauncher
 from rlnb.node.child import describe_exit
@@ -374,10 +374,10 @@ def test_a_run_without_scalars_has_no_iterations(root: Path) -> None:
 
 
 def test_the_wall_time_is_the_sum_of_the_parts() -> None:
-    parts = Parts(waiting_s=1.0, starting_s=2.0, useful_s=3.0, lost_s=4.0, restarting_s=5.0, idle_s=6.0)
+    parts = TimeParts(waiting_s=1.0, starting_s=2.0, useful_s=3.0, lost_s=4.0, restarting_s=5.0, idle_s=6.0)
     assert parts.wall_s == 21.0, "seconds that were not recorded are part of the useful ones"
     assert parts.useful_share == 3 / 21
-    assert math.isnan(Parts().useful_share)
+    assert math.isnan(TimeParts().useful_share)
     assert [name for name, _ in parts.items()] == [
         "waiting",
         "starting",
@@ -390,8 +390,8 @@ def test_the_wall_time_is_the_sum_of_the_parts() -> None:
 
 
 def test_the_total_counts_recorded_seconds_only() -> None:
-    assert total([Parts(checkpointing_s=2.0, useful_s=1.0), Parts(useful_s=3.0)]) == Parts(
+    assert total([TimeParts(checkpointing_s=2.0, useful_s=1.0), TimeParts(useful_s=3.0)]) == TimeParts(
         checkpointing_s=2.0, useful_s=4.0
     )
-    assert math.isnan(total([Parts(), Parts()]).checkpointing_s)
+    assert math.isnan(total([TimeParts(), TimeParts()]).checkpointing_s)
     assert total([]).wall_s == 0.0

@@ -18,8 +18,8 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.accounting import goodput
-from rlnb.accounting.account import Account, Parts
-from rlnb.accounting.goodput import Goodput, Row, bars, usage_of
+from rlnb.accounting.account import Account, TimeParts
+from rlnb.accounting.goodput import Goodput, GoodputRow, bars, usage_of
 from rlnb.display.figures import png
 from rlnb.records.layout import RunDir
 from rlnb.spec import Result
@@ -80,7 +80,7 @@ def test_a_single_run_and_no_run_have_a_goodput_too(runs: rlnb.Runs) -> None:
     assert one.mean_s_between_interruptions == math.inf
     empty = rlnb.Runs([]).goodput()
     assert repr(empty) == "Goodput(no runs with a training)"
-    assert list(empty.table().columns) == list(Row.__dataclass_fields__)
+    assert list(empty.table().columns) == list(GoodputRow.__dataclass_fields__)
     assert math.isnan(empty.useful_share)
     assert "<table>" in empty._repr_html_()
     assert len(empty.interruptions_table()) == 0
@@ -146,7 +146,7 @@ def account(run: str, **seconds: float) -> Account:
         path=Path(run),
         task="t",
         state="completed",
-        parts=Parts(**seconds),
+        parts=TimeParts(**seconds),
         interruptions=(),
         held_s=0.0,
         node_hours=0.0,

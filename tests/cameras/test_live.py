@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.cameras.live import CameraFeed, shown
-from rlnb.configs.cameras import Aim
+from rlnb.configs.cameras import CameraPose
 from rlnb.display.live_pictures import Gesture
 from rlnb.plugin import Manifest, Result
 from rlnb.records.camera_files import Frame, FrameWriter
@@ -87,7 +87,7 @@ def test_a_movement_turns_an_added_camera_and_a_reset_lets_it_follow_again(folde
     assert first is not None
     feed.turn(Gesture(right=0.1))
     assert writer.wanted() is first, "there is no picture yet"
-    place = Aim(eye=(2.0, 0.0, 0.5), target=(0.0, 0.0, 0.5))
+    place = CameraPose(eye=(2.0, 0.0, 0.5), target=(0.0, 0.0, 0.5))
     writer.show(dataclasses.replace(frame(token=first.token), place=place))
     pictures = feed.newest()
     assert pictures is not None

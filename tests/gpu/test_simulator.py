@@ -17,7 +17,7 @@ import pytest
 import rlnb
 from rlnb.machine.gpus import visible_gpus
 from rlnb.node.usage import Gpus
-from rlnb.records.camera_files import FrameReader, Wanted
+from rlnb.records.camera_files import FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 
@@ -103,7 +103,7 @@ def test_live_pictures_arrive_while_somebody_looks(folder: Path, device: str) ->
     try:
         until(lambda: run.state == "running" and run.progress[0] > 1, START_S)
         reader = FrameReader(RunDir(run.path))
-        reader.want(Wanted(cameras=(), data_types=(), num_envs=4, size=(160, 120), share=SHARE))
+        reader.want(FrameRequest(cameras=(), data_types=(), num_envs=4, size=(160, 120), share=SHARE))
         seen = 0
 
         def looked() -> bool:

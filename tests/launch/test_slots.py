@@ -17,7 +17,7 @@ from users import as_root, link
 
 from rlnb import RlnbError
 from rlnb.launch import slots as queue_slots
-from rlnb.launch.slots import SlotRequest, holders, queue_folder, take_slots
+from rlnb.launch.slots import SlotTicket, holders, queue_folder, take_slots
 
 POLL_S = 0.02
 HOLDER = """
@@ -111,10 +111,10 @@ def test_a_waiting_run_is_told_which_runs_hold_slots(
     until(lambda: lines(tmp_path) == ["takes first"])
     rivals: list[list[str]] = []
     answers = iter([False, False, True])
-    request = SlotRequest(max_running=1, run="second")
+    request = SlotTicket(max_running=1, run="second")
     assert take_slots(request, lambda: next(answers), POLL_S, on_wait=lambda runs: rivals.append([*runs])) is None
     assert rivals == [["first"]] * 2
-    free = take_slots(SlotRequest(max_running=2), lambda: False, POLL_S, on_wait=lambda runs: rivals.append([*runs]))
+    free = take_slots(SlotTicket(max_running=2), lambda: False, POLL_S, on_wait=lambda runs: rivals.append([*runs]))
     assert free is not None
     assert len(rivals) == 2, "a run that need not wait is told nothing"
     let_go(free)
@@ -135,7 +135,7 @@ def test_the_ticket_of_a_run_that_waits_never_looks_old(
         os.utime(ticket, (1.0, 1.0))
         return len(times) == 3
 
-    assert take_slots(SlotRequest(max_running=1), give_up, POLL_S) is None
+    assert take_slots(SlotTicket(max_running=1), give_up, POLL_S) is None
     assert min(times) > time.time() - 60.0
 
 
@@ -189,7 +189,7 @@ def test_a_run_that_is_no_longer_first_gives_a_partial_set_back(queue: Path) -> 
     earlier, ahead = queue_slots._draw_ticket(folder / "tickets")
     later, behind = queue_slots._draw_ticket(folder / "tickets")
     partial = {"0": queue_slots._lock(folder / "slots" / "0")}
-    request = SlotRequest(max_running=2, count=2)
+    request = SlotTicket(max_running=2, count=2)
     queue_slots._take_free(request, folder / "slots", later, partial)  # type: ignore[arg-type]
     assert partial == {}
     taken: dict[str, IO[str]] = {}
@@ -203,10 +203,10 @@ def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
     answers = iter([False, False, True])
-    assert take_slots(SlotRequest(max_running=1), lambda: next(answers), POLL_S) is None
+    assert take_slots(SlotTicket(max_running=1), lambda: next(answers), POLL_S) is None
     assert list((queue / "tickets").iterdir()) == []
     leave(first)
-    assert let_go(take_slots(SlotRequest(max_running=1), lambda: False, POLL_S)) == ["0"]
+    assert let_go(take_slots(SlotTicket(max_running=1), lambda: False, POLL_S)) == ["0"]
 
 
 def let_go(slots: dict[str, IO[str]] | None) -> list[str]:
@@ -218,9 +218,9 @@ def let_go(slots: dict[str, IO[str]] | None) -> list[str]:
 
 
 def test_slots_are_numbered_from_zero(queue: Path) -> None:
-    locks = [take_slots(SlotRequest(max_running=3), lambda: False, POLL_S) for _ in range(3)]
+    locks = [take_slots(SlotTicket(max_running=3), lambda: False, POLL_S) for _ in range(3)]
     assert [list(slots or ()) for slots in locks] == [["0"], ["1"], ["2"]]
-    assert take_slots(SlotRequest(max_running=3), iter([False, True]).__next__, POLL_S) is None
+    assert take_slots(SlotTicket(max_running=3), iter([False, True]).__next__, POLL_S) is None
     for slots in locks:
         let_go(slots)
 
@@ -230,18 +230,18 @@ def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
 ) -> None:
     first = hold("first", 3)
     until(lambda: lines(tmp_path) == ["takes first"])
-    assert take_slots(SlotRequest(max_running=3, count=3), iter([False, False, True]).__next__, POLL_S) is None
-    assert let_go(take_slots(SlotRequest(max_running=3, count=2), lambda: False, POLL_S)) == ["1", "2"], (
+    assert take_slots(SlotTicket(max_running=3, count=3), iter([False, False, True]).__next__, POLL_S) is None
+    assert let_go(take_slots(SlotTicket(max_running=3, count=2), lambda: False, POLL_S)) == ["1", "2"], (
         "slots held while waiting were released"
     )
     leave(first)
-    assert let_go(take_slots(SlotRequest(max_running=3, count=3), lambda: False, POLL_S)) == ["0", "1", "2"]
+    assert let_go(take_slots(SlotTicket(max_running=3, count=3), lambda: False, POLL_S)) == ["0", "1", "2"]
 
 
 def take(max_running: int, names: list[str] | None, gpus: list[str], name: str = "") -> dict[str, IO[str]] | None:
     """Take a slot at once or not at all."""
     answers = iter([False, True])
-    request = SlotRequest(max_running=max_running, run=name, names=names, gpus=gpus)
+    request = SlotTicket(max_running=max_running, run=name, names=names, gpus=gpus)
     return take_slots(request, lambda: next(answers), POLL_S)
 
 
@@ -255,7 +255,7 @@ def test_the_slots_of_gpus_are_the_same_for_every_order_of_them(queue: Path) -> 
 
 def test_max_running_counts_the_runs_on_gpus_and_numbers(queue: Path) -> None:
     gpus = [*"abcd"]
-    request = SlotRequest(max_running=2, count=2, run="two GPUs", names=gpus, gpus=gpus)
+    request = SlotTicket(max_running=2, count=2, run="two GPUs", names=gpus, gpus=gpus)
     on_gpu = take_slots(request, lambda: False, POLL_S)
     on_cpu = take(2, None, gpus)
     assert on_cpu is not None, "a run on two GPUs is one run"
@@ -340,7 +340,7 @@ def test_if_another_user_has_taken_its_name_the_queue_is_in_the_cache_folder(
     assert cache.stat().st_mode & 0o077 == 0
     assert f"{temporary} {fault}. The queue of this machine is in {cache} instead." in caplog.text
     assert not list(temporary.parent.glob("*/slots"))
-    assert take_slots(SlotRequest(max_running=1, run="mine"), lambda: False)
+    assert take_slots(SlotTicket(max_running=1, run="mine"), lambda: False)
     cache.parent.rename(cache.parents[1] / "moved")
     cache.parents[1].chmod(0o500)
     cache.parent.touch()  # root may write anywhere, but makes no folder below a file

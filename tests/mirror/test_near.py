@@ -15,7 +15,7 @@ from rlnb.contracts.libraries import Library
 from rlnb.mirror import near as module
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.near import Near
+from rlnb.mirror.near import RunReplica
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.spec import Command, Job, Manifest, Task
@@ -48,8 +48,8 @@ def order(job: JobDir, **options: Any) -> None:
     files.write_once(remote.order(job), Job(kind="train", options=options))
 
 
-def near(run: RunDir) -> Near:
-    return Near(run, LIBRARY, "gpu7")
+def near(run: RunDir) -> RunReplica:
+    return RunReplica(run, LIBRARY, "gpu7")
 
 
 def file(kind: str, path: str, body: bytes, **values: Any) -> Frame:
@@ -138,7 +138,7 @@ def test_a_link_is_not_followed(run: RunDir, tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["checkpoint", "init_from"])
 def test_a_resumed_training_gets_the_companions_of_its_checkpoint(run: RunDir, tmp_path: Path, option: str) -> None:
     library = Library(name="any", backend="", checkpoint_companions=("{stem}.buffer.npz", "{stem}.other.npz"))
-    here, channel, job = Near(run, library, "gpu7"), Sent(), run.jobs()[0]
+    here, channel, job = RunReplica(run, library, "gpu7"), Sent(), run.jobs()[0]
     for name in ("model_7.pt", "model_7.buffer.npz"):
         (tmp_path / name).write_bytes(b"w" * 10)
     order(job, **{option: str(tmp_path / "model_7.pt")})

@@ -19,7 +19,7 @@ from rlnb.launchers import LocalLauncher
 from rlnb.mirror import run_files
 from rlnb.mirror import server as module
 from rlnb.mirror.frames import Channel, Closed, Frame
-from rlnb.mirror.server import Far, send_file
+from rlnb.mirror.server import RunServer, send_file
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.settings import Root
 from rlnb.spec import Job, Manifest, Result, Task
@@ -59,7 +59,7 @@ def serve(tmp_path: Path, *wishes: Frame, have: Any = None, manifest: Manifest =
     other = Other()
     other.wishes = [*wishes]
     with pytest.raises(Closed):
-        Far(other, Root(tmp_path), manifest, have or {}).serve()  # type: ignore[arg-type]
+        RunServer(other, Root(tmp_path), manifest, have or {}).serve()  # type: ignore[arg-type]
     return other
 
 
@@ -183,7 +183,7 @@ def test_the_states_are_sent_also_while_frames_arrive_without_a_pause(
 ) -> None:
     """The other end gives up a connection on which it hears nothing, such as while this one writes a large file."""
     monkeypatch.setattr(module, "STATES_S", 0.05)
-    monkeypatch.setattr(Far, "_do", lambda self, frame: time.sleep(0.02))
+    monkeypatch.setattr(RunServer, "_do", lambda self, frame: time.sleep(0.02))
     other = Other()
     waiting: list[int] = []
 
@@ -195,7 +195,7 @@ def test_the_states_are_sent_also_while_frames_arrive_without_a_pause(
     monkeypatch.setattr(other, "send", send)
     other.wishes = [Frame(kind="put")] * 20
     with pytest.raises(Closed):
-        Far(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
+        RunServer(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
     assert waiting[0] > 10
     assert not other.wishes, "no frame is left out"
 
@@ -309,6 +309,6 @@ def test_a_file_is_sent_from_where_the_other_end_has_it(tmp_path: Path) -> None:
 def test_the_end_of_a_silent_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SILENT_S", 0.0)
     other = Other()
-    Far(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
+    RunServer(other, Root(tmp_path), MANIFEST, {}).serve()  # type: ignore[arg-type]
     (clock,) = other.sent
     assert (clock.kind, abs(clock.mtime_ns - time.time_ns()) < 60e9) == ("clock", True)

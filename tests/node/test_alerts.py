@@ -15,7 +15,7 @@ import pytest
 
 import rlnb
 from rlnb.node import alerts
-from rlnb.node.alerts import WEBHOOK, Lookout, send
+from rlnb.node.alerts import WEBHOOK, AlertMonitor, send
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def test_the_node_alerts_once_for_each_rule_and_tells_the_webhook(root: Path, ho
 def test_a_second_look_at_the_end_tells_nothing_twice(root: Path, hook: str) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=1, alerts=["iteration >= 0", "ended"]).wait(60)
     for _ in range(2):
-        Lookout(run.jobs[0].folder).end()
+        AlertMonitor(run.jobs[0].folder).end()
     deadline = time.monotonic() + 20
     while len(Hook.posts) < 2:
         assert time.monotonic() < deadline
@@ -131,11 +131,11 @@ def test_curves_that_cannot_be_read_do_not_end_the_job(
     run = rlnb.train("Echo", library="echo", max_iterations=1, alerts="reward < -1e9").wait(60)
     monkeypatch.setattr(alerts, "LOOK_S", 0.0)
     monkeypatch.setattr(alerts, "SHARE", 1e9)
-    lookout = Lookout(run.jobs[0].folder)
-    monkeypatch.setattr(lookout, "_check", lambda text: 1 / 0)
-    lookout.tick()
-    lookout.tick()
-    lookout.end()
+    monitor = AlertMonitor(run.jobs[0].folder)
+    monkeypatch.setattr(monitor, "_check", lambda text: 1 / 0)
+    monitor.tick()
+    monitor.tick()
+    monitor.end()
     message = "the alert 'reward < -1e9' could not be checked: ZeroDivisionError"
     assert capsys.readouterr().err.count(message) == 1
 
@@ -150,7 +150,7 @@ def test_a_full_disk_does_not_keep_the_webhook_from_being_told(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(alerts, "write_alert", full)
-    Lookout(run.jobs[0].folder).end()
+    AlertMonitor(run.jobs[0].folder).end()
     assert Hook.posts == [{"text": f"{run.id}: completed"}]
     assert "could not be kept" in capsys.readouterr().err
 
@@ -164,7 +164,7 @@ def test_a_job_that_goes_on_in_another_one_has_not_failed(
     result = json.loads(job.result.read_text())
     job.result.write_text(json.dumps({**result, "outcome": outcome, "values": {"interrupted": interrupted}}))
     monkeypatch.setattr(alerts, "rules", lambda run: ("failed",))
-    Lookout(job).end()
+    AlertMonitor(job).end()
     assert len(run.alerts) == expected
 
 
@@ -173,16 +173,16 @@ def test_looks_take_a_small_share_of_a_core(root: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(alerts, "rules", lambda run: ("reward < -1e9",))
     clock = [100.0]
     monkeypatch.setattr(alerts.time, "monotonic", lambda: clock[0])
-    lookout = Lookout(run.jobs[0].folder)
+    monitor = AlertMonitor(run.jobs[0].folder)
     looks: list[float] = []
 
     def slow(text: str) -> None:
         looks.append(clock[0])
         clock[0] += 2.0
 
-    monkeypatch.setattr(lookout, "_check", slow)
+    monkeypatch.setattr(monitor, "_check", slow)
     for _ in range(200):
         clock[0] += 1.0
-        lookout.tick()
+        monitor.tick()
     assert len(looks) >= 3
     assert all(later - earlier >= 2.0 / alerts.SHARE for earlier, later in itertools.pairwise(looks))

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rlnb.node.simulator import Controls
+from rlnb.node.simulator import ControlChannel
 from rlnb.protocol.code_location import location_of_stacks
 
 WORKER = """
@@ -44,7 +44,7 @@ def test_an_interrupt_the_stacks_and_the_memory_are_those_of_the_worker(
     worker: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    controls = Controls(log)
+    controls = ControlChannel(log)
     assert controls.answer("pulse") == {"log_bytes": len("ready\n")}
     assert controls.answer("stacks") == {"stacks": "", "end_bytes": len("ready\n")}, "the process id is not known yet"
     controls.note(b'{"ready": true, "pid": %d}' % worker.pid)
@@ -64,7 +64,7 @@ def test_a_process_that_is_not_below_the_agent_gets_no_signal(tmp_path: Path) ->
     program = "from subprocess import *; print(Popen(['sleep', '60'], stdout=DEVNULL, start_new_session=True).pid)"
     answer = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60)
     other = psutil.Process(int(answer.stdout))
-    controls = Controls(tmp_path / "log")
+    controls = ControlChannel(tmp_path / "log")
     controls.note(b'{"ready": true, "pid": %d}' % other.pid)
     assert controls.answer("interrupt") is None
     assert controls.answer("stacks") == {"stacks": "", "end_bytes": 0}

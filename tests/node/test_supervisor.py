@@ -18,7 +18,7 @@ import pytest
 
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node.supervisor import Agent, LentWorker, edited_script, is_full
+from rlnb.node.supervisor import AdoptedWorker, Agent, edited_script, is_full
 from rlnb.node.usage import sampling
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Result
@@ -388,24 +388,24 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def lent() -> Iterator[LentWorker]:
+def lent() -> Iterator[AdoptedWorker]:
     """A process that sends each line back as a message of its own."""
     replies, writer = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", PROCESS, str(writer)], stdin=subprocess.PIPE, pass_fds=[writer]
     ) as process:
-        yield LentWorker(process, replies)
+        yield AdoptedWorker(process, replies)
         process.kill()
 
 
-def until_returned(lent: LentWorker) -> None:
+def until_returned(lent: AdoptedWorker) -> None:
     deadline = time.monotonic() + 20
     while lent.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_a_process_is_returned_before_a_job_and_once_it_says_so(lent: LentWorker) -> None:
+def test_a_process_is_returned_before_a_job_and_once_it_says_so(lent: AdoptedWorker) -> None:
     assert (lent.returned, lent.poll()) == (True, 0)
     lent.begin(b'{"ready": true}\n')
     assert (lent.returned, lent.poll()) == (False, None)
@@ -415,7 +415,7 @@ def test_a_process_is_returned_before_a_job_and_once_it_says_so(lent: LentWorker
     assert lent.ready
 
 
-def test_a_message_that_the_process_has_started_is_not_the_end_of_the_job(lent: LentWorker) -> None:
+def test_a_message_that_the_process_has_started_is_not_the_end_of_the_job(lent: AdoptedWorker) -> None:
     lent.begin(b'{"ready": true}\n')
     deadline = time.monotonic() + 20
     while not lent.ready:
@@ -424,7 +424,7 @@ def test_a_message_that_the_process_has_started_is_not_the_end_of_the_job(lent: 
     assert lent.poll() is None
 
 
-def test_the_exit_of_the_process_ends_the_job(lent: LentWorker) -> None:
+def test_the_exit_of_the_process_ends_the_job(lent: AdoptedWorker) -> None:
     lent.begin(b'{"ready": true}\n')
     lent._process.kill()
     until_returned(lent)

@@ -154,7 +154,7 @@ def test_the_first_node_looks_for_alerts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: int, expected: int
 ) -> None:
     looks: list[None] = []
-    monkeypatch.setattr(usage.Lookout, "tick", lambda _: looks.append(None))
+    monkeypatch.setattr(usage.AlertMonitor, "tick", lambda _: looks.append(None))
     with sampling(RunDir(tmp_path).next_job("train"), node, (), is_script=True) as tick:
         tick()
         tick()

@@ -19,7 +19,7 @@ import pytest
 
 import rlnb
 from rlnb.node import watchdog
-from rlnb.node.watchdog import Silence
+from rlnb.node.watchdog import Watchdog
 from rlnb.protocol import requests
 from rlnb.simulation import simulator
 
@@ -142,7 +142,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.MonkeyPatch) -> None:
     limits(monkeypatch)
-    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Watchdog(tmp_path / "log", lambda: False)
     until(watch.hangs)
     assert time.monotonic() - start_s > 1.5
 
@@ -164,8 +164,8 @@ def test_without_isaac_sim_the_usual_limit_applies_and_a_finished_start_is_not_w
     limits(monkeypatch)
     monkeypatch.setattr(watchdog, "END_AFTER_KIT_S", 100.0)
     monkeypatch.setattr(watchdog, "_WRITTEN_WITHIN_S", 0.0)
-    watch, over = Silence(tmp_path / "log", lambda: False), Silence(tmp_path / "log", lambda: True)
-    logs = Silence(tmp_path / "log", lambda: False, logs=lambda: True)
+    watch, over = Watchdog(tmp_path / "log", lambda: False), Watchdog(tmp_path / "log", lambda: True)
+    logs = Watchdog(tmp_path / "log", lambda: False, logs=lambda: True)
     until(watch.hangs)
     for other in (over, logs):
         time.sleep(0.3)
@@ -178,7 +178,7 @@ def test_without_isaac_sim_the_usual_limit_applies_and_a_finished_start_is_not_w
 def test_a_worker_hidden_by_a_container_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Docker's containers are not children of the agent."""
     limits(monkeypatch)
-    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Watchdog(tmp_path / "log", lambda: False)
     until(watch.hangs)
     assert time.monotonic() - start_s > 1.5
 
@@ -189,4 +189,4 @@ def test_an_error_of_the_file_system_does_not_end_the_worker(tmp_path: Path, mon
     def stale() -> bool:
         raise OSError(116, "Stale file handle")
 
-    assert Silence(tmp_path / "log", stale).hangs() == ""
+    assert Watchdog(tmp_path / "log", stale).hangs() == ""

@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.launchers import Resources
 from rlnb.plugin import Manifest
-from rlnb.records.arguments import ARGUMENTS, alike, argument, asked, resolved_configs
+from rlnb.records.arguments import ARGUMENTS, argument, arguments_of, resolved_configs, shared_arguments
 from rlnb.records.layout import RunDir
 
 MANIFEST = Manifest(
@@ -35,7 +35,7 @@ MANIFEST = Manifest(
 
 
 def test_overrides_and_agent_values_are_keyed_by_their_paths() -> None:
-    values = asked(MANIFEST)
+    values = arguments_of(MANIFEST)
     assert (values["sim.dt"], values["agent.gamma"]) == (0.005, 0.99)
     assert values["agent"] == "generic"
     assert values["agent.normalize_input"] is True, "the leading + of an added key is removed"
@@ -43,29 +43,29 @@ def test_overrides_and_agent_values_are_keyed_by_their_paths() -> None:
 
 
 def test_ranks_count_all_nodes_and_lists_are_joined() -> None:
-    values = asked(MANIFEST)
+    values = arguments_of(MANIFEST)
     assert (values["ranks"], values["presets"], values["tags"]) == (8, "a+b", "baseline+first")
     assert values["source"] == "0123456"
 
 
 def test_defaults_are_omitted_but_a_seed_of_zero_is_not() -> None:
-    values = asked(MANIFEST)
+    values = arguments_of(MANIFEST)
     assert values["seed"] == 0
     assert not {"num_envs", "max_iterations", "physics", "renderer"} & set(values)
 
 
 def test_inputs_are_arguments_which_averaged_runs_need_not_share() -> None:
     manifest = dataclasses.replace(MANIFEST, inputs={"teacher": "a-run/logs/model_7.pt"})
-    assert asked(manifest)["inputs.teacher"] == "a-run/logs/model_7.pt"
-    assert alike(manifest)["inputs.teacher"] == "a run"
-    assert "inputs.teacher" not in asked(MANIFEST)
+    assert arguments_of(manifest)["inputs.teacher"] == "a-run/logs/model_7.pt"
+    assert shared_arguments(manifest)["inputs.teacher"] == "a run"
+    assert "inputs.teacher" not in arguments_of(MANIFEST)
 
 
 def test_the_origin_of_the_weights_has_two_names() -> None:
     manifest = dataclasses.replace(MANIFEST, parent="an-earlier-run")
-    assert asked(manifest)["init_from"] == "an-earlier-run"
+    assert arguments_of(manifest)["init_from"] == "an-earlier-run"
     assert argument(manifest, "init_from") == argument(manifest, "parent") == "an-earlier-run"
-    assert "init_from" not in asked(MANIFEST)
+    assert "init_from" not in arguments_of(MANIFEST)
     assert {"init_from", "parent", "presets"} <= ARGUMENTS
 
 

@@ -13,11 +13,11 @@ import pytest
 
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
-from rlnb.records.camera_files import Frame, FrameReader, FrameWriter, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, FrameRequest, FrameWriter
 from rlnb.records.layout import RunDir
 from rlnb.storage import clock as clock_of_files
 
-WANTED = Wanted(cameras=("wrist",), data_types=(), num_envs=4, size=(160, 120), share=0.04)
+WANTED = FrameRequest(cameras=("wrist",), data_types=(), num_envs=4, size=(160, 120), share=0.04)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def frame(writer: FrameWriter, number: int, value: int = 7) -> Frame:
     return Frame(number=number, step=10, cost_s=0.01, error="", images=images, token=wanted.token)
 
 
-def live_request(writer: FrameWriter) -> Wanted | None:
+def live_request(writer: FrameWriter) -> FrameRequest | None:
     """Return the live request without its token."""
     wanted = writer.wanted()
     return wanted and dataclasses.replace(wanted, token="")
@@ -96,7 +96,7 @@ def test_the_same_request_stays_the_same_object_and_a_new_one_replaces_it(run: R
     first = writer.wanted()
     reader.still_looking()
     assert writer.wanted() is first
-    other = Wanted(cameras=(), data_types=("depth",), num_envs=1, size=(160, 120), share=0.5)
+    other = FrameRequest(cameras=(), data_types=("depth",), num_envs=1, size=(160, 120), share=0.5)
     FrameReader(run).want(other)
     assert live_request(writer) == other
 

@@ -20,7 +20,7 @@ import rlnb
 from rlnb.launchers import Resources
 from rlnb.records.incidents import Waits
 from rlnb.records.notes import Note
-from rlnb.records.record import Submission
+from rlnb.records.record import QueueEntry
 from rlnb.reports import sections
 from rlnb.spec import Command, Job, Manifest, Result, Started
 from rlnb.storage.serial import to_json
@@ -72,7 +72,7 @@ def records(kind: str) -> dict[str, dict[str, Any]]:
         f"{job}job.json": to_json(Job(kind="train")),
         f"{job}command.json": to_json(Command(argv=("python",))),
         f"{job}handle.json": {**handle, **HANDLES[kind]},
-        f"{job}submitted.json": to_json(Submission(queue="slurm", jobs=("17",), dashboard=1)),
+        f"{job}submitted.json": to_json(QueueEntry(queue="slurm", jobs=("17",), dashboard=1)),
         f"{job}started.json": to_json(started),
         f"{job}result.json": to_json(Result(outcome="failed", error="no", ended="2026-01-01T00:00:00+00:00")),
         f"{job}waits.json": to_json(Waits(what="x", since="2026-01-01T00:00:00+00:00")),

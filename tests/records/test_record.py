@@ -23,7 +23,7 @@ from rlnb.launchers import DetachedJob
 from rlnb.plugin import Command, Manifest, Result
 from rlnb.pods.pod import newest_training
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.records.record import LOST_AFTER_S, JobRecord, RunRecord, Submission
+from rlnb.records.record import LOST_AFTER_S, JobRecord, QueueEntry, RunRecord
 from rlnb.spec import Job, Started, State
 from rlnb.storage import clock, files
 from rlnb.storage.clock import SILENT_AFTER_S
@@ -320,14 +320,14 @@ def test_the_entry_of_a_lost_job_may_still_be_in_the_queue(root: Path, gone: dic
 def test_the_last_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
-    assert JobRecord(job, "slurm").submission == Submission(), "before the job is in the queue"
+    assert JobRecord(job, "slurm").submission == QueueEntry(), "before the job is in the queue"
     DetachedJob(job.path).note(queue="slurm", jobs=["17"])
     DetachedJob(job.path).note(queue="slurm", jobs=["17", "18"], dashboard=8787)
-    assert JobRecord(job, "slurm").submission == Submission(queue="slurm", jobs=("17", "18"), dashboard=8787)
+    assert JobRecord(job, "slurm").submission == QueueEntry(queue="slurm", jobs=("17", "18"), dashboard=8787)
 
 
 def test_an_entry_of_version_0_1_0_without_dashboard_and_with_other_fields_is_read(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "0-train")
     job.path.mkdir()
     job.submitted.write_text('{"queue": "pbs", "jobs": [3], "host": "login1"}')
-    assert JobRecord(job, "pbs").submission == Submission(queue="pbs", jobs=("3",))
+    assert JobRecord(job, "pbs").submission == QueueEntry(queue="pbs", jobs=("3",))

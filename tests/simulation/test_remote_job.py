@@ -20,7 +20,7 @@ from rlnb.launchers import Catalog
 from rlnb.protocol.messages import Hosted
 from rlnb.records.layout import JobDir
 from rlnb.simulation import remote_job as jobs
-from rlnb.simulation.remote_job import Note, SharedJob, job_of, key_of, whereabouts
+from rlnb.simulation.remote_job import Note, SharedJob, job_of, key_of, simulator_records
 from rlnb.spec import Command, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -240,27 +240,27 @@ def test_old_jobs_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_job_says_where_it_is_until_it_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
-    assert not whereabouts(root)
+    assert not simulator_records(root)
     job = SharedJob(Idle(), None, None)
     (one,) = Catalog([root]).simulators()
     assert (one.place, one.state, one.left_s, one.kernel.pid) == ("local", "waits", None, os.getpid())
     job.note(Hosted(host="node3", ends_s=time.time() + 3600.0))
-    (one,) = whereabouts(root)
+    (one,) = simulator_records(root)
     assert (one.place, one.state) == ("local on node3", "lives")
     assert one.left_s == pytest.approx(3600.0, abs=60.0)
     assert "(in 60 min)" in str(job)
     job.end()
     job.tell()
-    assert not whereabouts(root), "a job that has ended is not recorded again"
+    assert not simulator_records(root), "a job that has ended is not recorded again"
 
 
 def test_a_job_that_has_ended_is_not_shown_any_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
     job = SharedJob(Idle(), None, None)
     files.write_once(job.folder.result, Result(outcome="timeout", error="stopped after its walltime"))
-    assert whereabouts(root)
+    assert simulator_records(root)
     assert "stopped after its walltime" in job.reason()
-    assert not whereabouts(root)
+    assert not simulator_records(root)
     job.end()
 
 
@@ -274,14 +274,14 @@ def test_the_records_of_a_dead_kernel_are_removed_and_others_are_left_out(
         record = files.read_json(path)
         assert record is not None
         files.replace_json(path, {**record, "kernel": {**record["kernel"], "pid": kernel.pid, "created_s": created_s}})  # type: ignore[dict-item]
-        assert [one.place for one in whereabouts(root)] == ["slurm job 7"]
+        assert [one.place for one in simulator_records(root)] == ["slurm job 7"]
         kernel.communicate(b"\n")
     elsewhere, broken = path.with_name("elsewhere.json"), path.with_name("broken.json")
     files.replace_json(elsewhere, {**record, "kernel": {**record["kernel"], "host": "another"}})  # type: ignore[dict-item]
     broken.write_text("{")
-    assert not whereabouts(root)
+    assert not simulator_records(root)
     assert not path.exists()
     assert elsewhere.exists(), "a kernel on another machine may live"
     Note(root).write("slurm job 8", "", None)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    assert not whereabouts(root), "another user's"
+    assert not simulator_records(root), "another user's"

@@ -8,11 +8,11 @@ from users import ANN, EVE, as_root, as_user, given, link, shared_root
 
 import rlnb
 from rlnb.launchers import LocalLauncher
-from rlnb.studies.trials import Subject, common, hold, storage
+from rlnb.studies.trials import SearchDescription, common, hold, storage
 
 optuna = pytest.importorskip("optuna")
 
-SUBJECT = Subject(
+SUBJECT = SearchDescription(
     task="Echo", library="echo", metric="reward", direction="maximize", space="agent.goal: [0, 1]", arguments="{}"
 )
 

@@ -14,7 +14,7 @@ from rlnb.configs.agent import AgentChoice
 from rlnb.configs.card import AgentCard, ConfigField
 from rlnb.hooks import plugins
 from rlnb.plugin import Manifest
-from rlnb.records.arguments import asked
+from rlnb.records.arguments import arguments_of
 from rlnb.records.repetition import differences
 from rlnb.training.lookup import Lookup
 from rlnb.training.plan import make_plan
@@ -47,7 +47,9 @@ def test_a_run_is_repeated_with_its_arguments_and_its_curve(first: rlnb.Run) -> 
     again = first.rerun().wait()
     assert (again.manifest.like, again.manifest.tags) == (first.id, ())
     unequal = {
-        name for name in {*asked(first.manifest)} if asked(again.manifest).get(name) != asked(first.manifest)[name]
+        name
+        for name in {*arguments_of(first.manifest)}
+        if arguments_of(again.manifest).get(name) != arguments_of(first.manifest)[name]
     }
     assert unequal == {"tags"}
     assert (again.manifest.keep, again.manifest.parent) == (2, first.manifest.parent)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlnb.configs.cameras import FREE, Aim, Point
+from rlnb.configs.cameras import FREE, CameraPose, Point
 
 if TYPE_CHECKING:
     import torch
@@ -131,12 +131,14 @@ class Trail:
     targets: torch.Tensor
     """Points in the middle of the pictures, shape (envs, 3), metres in the world."""
 
-    def __init__(self, env: Any, size: Sequence[int], aim: Aim = FREE, envs: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, env: Any, size: Sequence[int], aim: CameraPose = FREE, envs: Sequence[int] | None = None
+    ) -> None:
         self._origins = env.scene.env_origins[slice(None) if envs is None else [*envs]]
         self._extents, self._lens = Extents(env, envs), Lens.of(size)
         self.aim(aim)
 
-    def aim(self, aim: Aim) -> None:
+    def aim(self, aim: CameraPose) -> None:
         """Set the cameras up anew, from where the robots are now."""
         import torch
 
@@ -184,9 +186,11 @@ class Trail:
         self.eyes = self.targets + self._distances[:, None] * self._back
         return True
 
-    def place(self) -> Aim:
+    def place(self) -> CameraPose:
         """Return the position of the first camera, and the point it looks at, in the frame of its env."""
-        return Aim(eye=_point(self.eyes[0] - self._origins[0]), target=_point(self.targets[0] - self._origins[0]))
+        return CameraPose(
+            eye=_point(self.eyes[0] - self._origins[0]), target=_point(self.targets[0] - self._origins[0])
+        )
 
 
 def _point(place: torch.Tensor) -> Point:

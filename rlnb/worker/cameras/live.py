@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, CameraPose
 from rlnb.errors import RlnbError, unknown
-from rlnb.records.camera_files import Frame, FrameWriter, Wanted
+from rlnb.records.camera_files import Frame, FrameRequest, FrameWriter
 from rlnb.records.layout import RunDir
 from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.rig import ADDED, missed_is_inf
@@ -38,8 +38,8 @@ class View:
     def __init__(self, env: Any, run: RunDir) -> None:
         self._env = isaaclab.task_env(env)
         self._writer = FrameWriter(run)
-        self._wanted: Wanted | None = None
-        self._take: Taker | None = None
+        self._wanted: FrameRequest | None = None
+        self._take: FrameSource | None = None
         self._next_s = 0.0
         self._steps = self._number = 0
         self._cost_s = 0.0
@@ -79,7 +79,7 @@ class View:
             return LOOK_S
         return max(LEAST_INTERVAL_S, self._cost_s / max(request.share, 1e-3))
 
-    def _aimed(self, request: Wanted) -> bool:
+    def _aimed(self, request: FrameRequest) -> bool:
         """Aim the camera if a request differs from the last one only in this; return whether it does."""
         last, taker = self._wanted, self._take
         if last is None or taker is None or dataclasses.replace(request, aim=last.aim) != last:
@@ -88,9 +88,9 @@ class View:
         taker.aim(request.aim)
         return True
 
-    def _show(self, request: Wanted) -> None:
+    def _show(self, request: FrameRequest) -> None:
         if self._take is None:
-            self._take = Taker(self._env, request)
+            self._take = FrameSource(self._env, request)
         images = self._take()
         self._writer.show(self._frame(self._cost_s, "", images))
         self._number += 1
@@ -114,7 +114,7 @@ class View:
             return  # a full disk, say: the training itself reports it
 
 
-class Taker:
+class FrameSource:
     """Takes pictures of some envs, with the task's own cameras or else with a spectator.
 
     A task's own cameras are read unchanged. If the task's observations come from its cameras, a picture costs only a
@@ -129,7 +129,7 @@ class Taker:
         RlnbError: The task has no such camera, or the camera does not give such a data type during a training.
     """
 
-    def __init__(self, env: Any, request: Wanted, envs: Sequence[int] | None = None) -> None:
+    def __init__(self, env: Any, request: FrameRequest, envs: Sequence[int] | None = None) -> None:
         from isaaclab.sensors import Camera
 
         self._env, self._data_types = env, request.data_types
@@ -155,13 +155,13 @@ class Taker:
                         f"Camera {name!r} renders {', '.join(sensor.cfg.data_types)} in this training, not {data_type}."
                     )
 
-    def aim(self, aim: Aim) -> None:
+    def aim(self, aim: CameraPose) -> None:
         """Aim the spectator anew."""
         if self._spectator is not None:
             self._spectator.trail.aim(aim)
 
     @property
-    def place(self) -> Aim | None:
+    def place(self) -> CameraPose | None:
         """Current place of the spectator; None if the task has cameras."""
         return self._spectator.trail.place() if self._spectator is not None else None
 
@@ -179,7 +179,7 @@ class Taker:
         }
 
 
-def _check_added(request: Wanted) -> None:
+def _check_added(request: FrameRequest) -> None:
     """Check that a camera that is added can meet a request."""
     for data_type in request.data_types:
         if data_type != "rgb":

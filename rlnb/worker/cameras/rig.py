@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlnb.configs.cameras import FREE, Aim, kind_of
+from rlnb.configs.cameras import FREE, CameraPose, kind_of
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
@@ -61,7 +61,7 @@ class Plan:
         cameras: Sequence[str] | None,
         data_types: Sequence[str] | None,
         size: tuple[int, ...],
-        aim: Aim = FREE,
+        aim: CameraPose = FREE,
     ) -> None:
         self._wanted, self._data_types, self._size, self._aim = cameras, data_types, size, aim
         self.cameras: dict[str, Camera] = {}
@@ -139,7 +139,7 @@ class Plan:
         render_rtx(env, unread_pictures(self._sensors(env)), frames)
 
     @property
-    def place(self) -> Aim | None:
+    def place(self) -> CameraPose | None:
         """Current place of an added camera in the frame of the first env; None without an added camera."""
         return self._trail.place() if self._trail is not None else None
 

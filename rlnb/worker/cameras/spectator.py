@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, CameraPose
 from rlnb.worker.cameras.framing import Lens, Trail
 
 BACKGROUND = 0xFFEEEEEE
@@ -27,7 +27,7 @@ class Spectator:
         aim: Place of the cameras; :data:`FREE` follows the robots.
     """
 
-    def __init__(self, env: Any, envs: Sequence[int], size: tuple[int, int], aim: Aim = FREE) -> None:
+    def __init__(self, env: Any, envs: Sequence[int], size: tuple[int, int], aim: CameraPose = FREE) -> None:
         import newton
         import warp as wp
         from isaaclab.sim import SimulationContext

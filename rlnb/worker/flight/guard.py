@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFiniteError
 from rlnb.records import weights
 from rlnb.records.find import run_of
-from rlnb.worker.flight.snapshot import WIDEST, Kind, Part, States, leaves, outcome_parts, place_of, terms
+from rlnb.worker.flight.snapshot import WIDEST, Kind, StateField, States, leaves, outcome_parts, place_of, terms
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Guard:
         self._refuse_unless_finite(values, states, when)
 
     def _refuse_unless_finite(
-        self, values: Mapping[Kind, Any], states: Iterable[tuple[Part, torch.Tensor]], when: str
+        self, values: Mapping[Kind, Any], states: Iterable[tuple[StateField, torch.Tensor]], when: str
     ) -> None:
         """Refuse values that are not finite, the cause before its effects: states, reward terms, rewards, observations.
 

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFiniteError, RlnbError, TrainingStopped
 from rlnb.records.flight import ALERT, Flight, write
 from rlnb.storage import entries, files
-from rlnb.worker.flight.snapshot import Kind, Part, Snapshot, States, flat, leaves, outcome_parts, place_of, take, terms
+from rlnb.worker.flight.snapshot import (
+    Kind,
+    Snapshot,
+    StateField,
+    States,
+    flat,
+    leaves,
+    outcome_parts,
+    place_of,
+    take,
+    terms,
+)
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -56,7 +67,7 @@ def recording(
 class _Found:
     """The first value of a training that is not finite."""
 
-    part: Part
+    part: StateField
     when: str
     """``"before"`` (for a state that became so between two steps), ``"in"`` or ``"after"`` the step."""
     step: int
@@ -79,7 +90,7 @@ class Recorder:
         self._folder, self._iteration = folder, iteration
         self._count = self._looked = 0
         self._rings: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._parts: list[Part] = []
+        self._parts: list[StateField] = []
         self._size = STEPS
         self._is_off = False
         self._request, self._requested_s = folder.with_name(REQUEST), time.monotonic()
@@ -238,7 +249,7 @@ class Recorder:
         what = entries.read_bytes(self._request).decode(errors="replace")
         if what != self._alert:
             self._alert = what
-            last = _Found(part=Part(kind=ALERT, name="", labels=(), width=1), when="in", step=self._count - 1)
+            last = _Found(part=StateField(kind=ALERT, name="", labels=(), width=1), when="in", step=self._count - 1)
             with contextlib.suppress(OSError):  # a full disk, after which the recorder is still needed
                 self._write(what, last, fatal=False, folder=self._folder.with_name(f"alert-{self._folder.name}"))
 
@@ -315,7 +326,7 @@ class Recorder:
                 return _Found(part=part, when="after", step=step, **place)
         return None
 
-    def _columns(self, parts: list[Part], step: int, ring: int) -> Iterator[tuple[Part, torch.Tensor]]:
+    def _columns(self, parts: list[StateField], step: int, ring: int) -> Iterator[tuple[StateField, torch.Tensor]]:
         """Yield the parts of a step with their values, each of shape (num_envs, width)."""
         assert self._rings is not None
         begin = 0

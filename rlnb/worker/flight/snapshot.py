@@ -121,7 +121,7 @@ Kind = Literal["state", "action", "term", "reward", "observation", "alert"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class StateField:
     """A tensor of a step, of shape (num_envs, width)."""
 
     kind: Kind
@@ -151,7 +151,7 @@ class States:
 
     def __init__(self, env: Any) -> None:
         self._reads: list[tuple[Any, str]] = []
-        self.parts: list[Part] = []
+        self.parts: list[StateField] = []
         scene = env.scene
         for name, asset in [*scene.articulations.items(), *scene.rigid_objects.items()]:
             if not getattr(asset, "is_fixed_base", False):
@@ -163,7 +163,7 @@ class States:
 
     def _add(self, asset: Any, name: str, quantity: str, labels: tuple[str, ...]) -> None:
         self._reads.append((asset, quantity))
-        self.parts.append(Part(kind="state", name=f"{name}.{quantity}", labels=labels, width=len(labels)))
+        self.parts.append(StateField(kind="state", name=f"{name}.{quantity}", labels=labels, width=len(labels)))
 
     def read(self) -> list[torch.Tensor]:
         """Return the values, each of shape (num_envs, width)."""
@@ -197,10 +197,10 @@ def flat(tensors: Iterator[tuple[str, torch.Tensor]], num_envs: int) -> dict[str
     return {name: value for name, value in rows.items() if value.shape[1] <= WIDEST}
 
 
-def outcome_parts(env: Any, outcome: Mapping[Kind, Mapping[str, torch.Tensor]]) -> list[Part]:
+def outcome_parts(env: Any, outcome: Mapping[Kind, Mapping[str, torch.Tensor]]) -> list[StateField]:
     """Return the description of what a step returned."""
     return [
-        Part(kind=kind, name=name, labels=_labels(env, kind, name, value.shape[1]), width=value.shape[1])
+        StateField(kind=kind, name=name, labels=_labels(env, kind, name, value.shape[1]), width=value.shape[1])
         for kind, tensors in outcome.items()
         for name, value in tensors.items()
     ]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
 from rlnb.protocol.requests import Address, Debug, EnvData, Picture, Reading
-from rlnb.records.camera_files import Wanted
+from rlnb.records.camera_files import FrameRequest
 from rlnb.worker.actions import Act, acting
 from rlnb.worker.actions import actions as random_or_zero
-from rlnb.worker.cameras.live import Taker
+from rlnb.worker.cameras.live import FrameSource
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ NAMES = 40
 """Largest number of names in an error."""
 
 
-class DebuggedEnv:
+class DebugEnv:
     """An env that is stepped one call at a time.
 
     Args:
@@ -45,7 +45,7 @@ class DebuggedEnv:
         """The request whose pictures ``_take`` takes."""
 
     @classmethod
-    def of(cls, request: Debug, stack: contextlib.ExitStack) -> DebuggedEnv:
+    def of(cls, request: Debug, stack: contextlib.ExitStack) -> DebugEnv:
         """Make the env of a task, which the stack closes."""
         env, act, _ = stack.enter_context(acting(request, lambda env_cfg: None))
         return cls(env, act, request.out)
@@ -153,10 +153,10 @@ class DebuggedEnv:
         if wrong := [number for number in envs if not 0 <= number < self._raw.num_envs]:
             raise RlnbError(f"envs={wrong[0]} is not an env. Use numbers from 0 to {self._raw.num_envs - 1}.")
         if request != self._pictured:
-            wanted = Wanted(
+            wanted = FrameRequest(
                 cameras=(), data_types=("rgb",), num_envs=len(envs), size=request.size, share=1.0, aim=request.aim
             )
-            self._take, self._pictured = Taker(self._raw, wanted, envs), request
+            self._take, self._pictured = FrameSource(self._raw, wanted, envs), request
         arrays: Any = self._take()
         self._count += 1
         np.savez(file := self._out / f"{self._count}.npz", **arrays)

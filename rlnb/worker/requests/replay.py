@@ -20,13 +20,13 @@ from rlnb.worker.flight import snapshot
 from rlnb.worker.flight.recorder import set_random_state
 from rlnb.worker.flight.snapshot import States
 from rlnb.worker.isaac.env import environment
-from rlnb.worker.requests.debug import DebuggedEnv, Values
+from rlnb.worker.requests.debug import DebugEnv, Values
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class ReplayedEnv(DebuggedEnv):
+class ReplayEnv(DebugEnv):
     """An env that repeats recorded steps.
 
     Args:
@@ -41,7 +41,7 @@ class ReplayedEnv(DebuggedEnv):
         self._step, self._has_stepped = 0, False
 
     @classmethod
-    def of_record(cls, request: Replay, stack: contextlib.ExitStack) -> ReplayedEnv:
+    def of_record(cls, request: Replay, stack: contextlib.ExitStack) -> ReplayEnv:
         """Make the env of a record, which the stack closes.
 
         Raises:

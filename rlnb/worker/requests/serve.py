@@ -37,15 +37,15 @@ from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.jobs.job import do, exit_as_error, work
 from rlnb.worker.requests import debug, warmup
-from rlnb.worker.requests.tuner import KeptEnv
-from rlnb.worker.requests.warmup import Chores, rehearse
+from rlnb.worker.requests.tuner import TunerEnv
+from rlnb.worker.requests.warmup import Warmup, prewarm
 
 IDLE_S = 0.2
 """Seconds without a call before the process does a chore."""
 
 
 @dataclass
-class Exchange:
+class RequestLoop:
     """Objects that a handler gets in addition to its request."""
 
     tell: Callable[[Any], None]
@@ -54,13 +54,13 @@ class Exchange:
     """Closed once the answer is sent, so that the user sees a picture before its env is closed."""
     sources: Sources
     """Files of the user's own packages that this process has imported."""
-    kept_env: KeptEnv
+    kept_env: TunerEnv
     """The env that is kept between requests."""
     root: AssetRoot
     """The asset root of this process."""
 
 
-Handler = Callable[[Any, Exchange], Any]
+Handler = Callable[[Any, RequestLoop], Any]
 
 
 def serve(pipe: Path) -> int:
@@ -75,10 +75,10 @@ def serve(pipe: Path) -> int:
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = _load()
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
-    kept_env = KeptEnv()
-    chores = Chores(kept_env)
+    kept_env = TunerEnv()
+    warm_up = Warmup(kept_env)
     while True:
-        while not calls.waiting(IDLE_S) and chores.do_one():
+        while not calls.waiting(IDLE_S) and warm_up.do_one():
             pass
         line = calls.next()
         if line is None:
@@ -94,10 +94,10 @@ def serve(pipe: Path) -> int:
             warmup.free_memory()
             _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
             continue
-        exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
-        _send(replies, reply(call, exchange, chores))
+        loop = RequestLoop(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
+        _send(replies, reply(call, loop, warm_up))
         with _logged():
-            exchange.after.close()
+            loop.after.close()
         if call.verb not in KEEPS_ENV:
             warmup.free_memory()
 
@@ -120,24 +120,24 @@ def _teller(replies: IO[bytes], number: int) -> Callable[[Any], None]:
     return lambda value: _send(replies, Meanwhile(id=number, meanwhile=to_json(value)))
 
 
-def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
+def reply(call: Call, loop: RequestLoop, warm_up: Warmup) -> Answer | Failure:
     """Handle a call; return its answer, or the error that it ended with."""
     try:
         request = messages.request_of(call)
-        chores.note(request)
+        warm_up.note(request)
         if call.verb not in USES_ENV:
-            exchange.sources.refuse_edited()
+            loop.sources.refuse_edited()
         if call.verb not in KEEPS_ENV:
             debug.refuse_if_attached()
         with _interruptible():
-            value = to_json(_HANDLERS[type(request)](request, exchange))
+            value = to_json(_HANDLERS[type(request)](request, loop))
     except (Exception, SystemExit) as exc:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
         return messages.failure(call.id, exit_as_error(exc))
     finally:
-        exchange.sources.note()
+        loop.sources.note()
     return Answer(id=call.id, value=value)
 
 
@@ -208,116 +208,116 @@ def _standard_streams(log: Path) -> Iterator[int]:
             os.close(descriptor)
 
 
-def _card(request: requests.Card, exchange: Exchange) -> TaskCard:
+def _card(request: requests.Card, loop: RequestLoop) -> TaskCard:
     from rlnb.worker.requests.card import card
 
-    return card(request.task, exchange.root)
+    return card(request.task, loop.root)
 
 
-def _tasks(request: requests.Tasks, exchange: Exchange) -> requests.TaskIds:
+def _tasks(request: requests.Tasks, loop: RequestLoop) -> requests.TaskIds:
     for name in request.imports:
         isaaclab.import_tasks(name)
     return requests.TaskIds(ids=tuple(isaaclab.task_ids()))
 
 
-def _preview(request: requests.Preview, exchange: Exchange) -> requests.Clip:
+def _preview(request: requests.Preview, loop: RequestLoop) -> requests.Clip:
     from rlnb.worker.requests.preview import preview
 
-    return preview(request, tell=exchange.tell, after=exchange.after)
+    return preview(request, tell=loop.tell, after=loop.after)
 
 
-def _examine(request: requests.Examine, exchange: Exchange) -> requests.Examination:
+def _examine(request: requests.Examine, loop: RequestLoop) -> requests.Examination:
     from rlnb.worker.requests.preview import examine
 
     return examine(request)
 
 
-def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
+def _budget(request: requests.Budget, loop: RequestLoop) -> requests.Costs:
     from rlnb.worker.requests.budget import budget
 
-    return budget(request, exchange.tell)
+    return budget(request, loop.tell)
 
 
-def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
+def _run_job(request: requests.RunJob, loop: RequestLoop) -> None:
     files.restrict_umask(Path(request.job_dir))
     do(request.kind, Path(request.job_dir))
 
 
-def _run_job_there(request: requests.RunJobThere, exchange: Exchange) -> requests.JobFiles:
+def _run_job_there(request: requests.RunJobThere, loop: RequestLoop) -> requests.JobFiles:
     return do_job_there(request)
 
 
-def _compile(request: requests.Compile, exchange: Exchange) -> requests.Compilation:
+def _compile(request: requests.Compile, loop: RequestLoop) -> requests.Compilation:
     import time
 
     import warp
 
     start_s = time.monotonic()
-    rehearse(request.task)
+    prewarm(request.task)
     cache = Path(str(warp.config.kernel_cache_dir))
     size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
     return requests.Compilation(seconds=time.monotonic() - start_s, cache=str(cache), cache_mib=size / 2**20)
 
 
-def _view(request: requests.View, exchange: Exchange) -> requests.Address:
+def _view(request: requests.View, loop: RequestLoop) -> requests.Address:
     from rlnb.worker.requests.viewer import show
 
-    return show(request, exchange.tell)
+    return show(request, loop.tell)
 
 
-def _ping(request: requests.Ping, exchange: Exchange) -> None:
+def _ping(request: requests.Ping, loop: RequestLoop) -> None:
     """Do nothing: the answer itself shows that the process has started."""
 
 
-def _mirror(request: requests.Mirror, exchange: Exchange) -> requests.Mirrored:
+def _mirror(request: requests.Mirror, loop: RequestLoop) -> requests.Mirrored:
     from rlnb.worker.assets import root as assets
     from rlnb.worker.assets.mirror import mirror
     from rlnb.worker.isaac.env import configured
 
     names: set[str] = set()
     for task in request.tasks:
-        names |= assets.named_in(configured(task, None)[1], exchange.root).keys()
-    return mirror(names, exchange.root, Path(request.folder))
+        names |= assets.named_in(configured(task, None)[1], loop.root).keys()
+    return mirror(names, loop.root, Path(request.folder))
 
 
-def _open(request: requests.Open, exchange: Exchange) -> requests.Change:
-    return exchange.kept_env.open(request)
+def _open(request: requests.Open, loop: RequestLoop) -> requests.Change:
+    return loop.kept_env.open(request)
 
 
-def _advance(request: requests.Advance, exchange: Exchange) -> requests.Rewards:
-    return exchange.kept_env.advance(request.steps)
+def _advance(request: requests.Advance, loop: RequestLoop) -> requests.Rewards:
+    return loop.kept_env.advance(request.steps)
 
 
-def _debug(request: requests.Debug, exchange: Exchange) -> EnvData:
-    return exchange.kept_env.debug(request)
+def _debug(request: requests.Debug, loop: RequestLoop) -> EnvData:
+    return loop.kept_env.debug(request)
 
 
-def _replay(request: requests.Replay, exchange: Exchange) -> EnvData:
-    return exchange.kept_env.replay(request)
+def _replay(request: requests.Replay, loop: RequestLoop) -> EnvData:
+    return loop.kept_env.replay(request)
 
 
-def _reset(request: requests.Reset, exchange: Exchange) -> EnvData:
-    return exchange.kept_env.debugged.reset(request.seed)
+def _reset(request: requests.Reset, loop: RequestLoop) -> EnvData:
+    return loop.kept_env.debugged.reset(request.seed)
 
 
-def _step(request: requests.Step, exchange: Exchange) -> EnvData:
-    return exchange.kept_env.debugged.step(request.steps, request.actions)
+def _step(request: requests.Step, loop: RequestLoop) -> EnvData:
+    return loop.kept_env.debugged.step(request.steps, request.actions)
 
 
-def _read(request: requests.Read, exchange: Exchange) -> Reading:
-    return exchange.kept_env.debugged.read(request.path)
+def _read(request: requests.Read, loop: RequestLoop) -> Reading:
+    return loop.kept_env.debugged.read(request.path)
 
 
-def _picture(request: requests.Picture, exchange: Exchange) -> Reading:
-    return exchange.kept_env.debugged.picture(request)
+def _picture(request: requests.Picture, loop: RequestLoop) -> Reading:
+    return loop.kept_env.debugged.picture(request)
 
 
-def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:
+def _listen(request: requests.Listen, loop: RequestLoop) -> requests.Address:
     return debug.listen(request.token)
 
 
-def _close(request: requests.Close, exchange: Exchange) -> None:
-    exchange.kept_env.close()
+def _close(request: requests.Close, loop: RequestLoop) -> None:
+    loop.kept_env.close()
 
 
 _HANDLERS: Mapping[type[Request[Any]], Handler] = {

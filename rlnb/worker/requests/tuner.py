@@ -12,11 +12,11 @@ from rlnb.protocol.requests import Change, Debug, EnvData, Open, Replay, Rewards
 from rlnb.worker.actions import actions
 from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured
-from rlnb.worker.requests.debug import DebuggedEnv
-from rlnb.worker.requests.replay import ReplayedEnv
+from rlnb.worker.requests.debug import DebugEnv
+from rlnb.worker.requests.replay import ReplayEnv
 
 
-class KeptEnv:
+class TunerEnv:
     """Holds the env of the tuner or of the debugger."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class KeptEnv:
         self._env: Any = None
         self._key: tuple[Any, ...] = ()
         self._prints: dict[str, str] = {}
-        self._debugged: DebuggedEnv | None = None
+        self._debugged: DebugEnv | None = None
 
     @property
     def is_open(self) -> bool:
@@ -83,13 +83,13 @@ class KeptEnv:
 
     def debug(self, request: Debug) -> EnvData:
         """Make the env of the debugger, and reset it."""
-        return self._keep(lambda: DebuggedEnv.of(request, self._stack), request.seed)
+        return self._keep(lambda: DebugEnv.of(request, self._stack), request.seed)
 
     def replay(self, request: Replay) -> EnvData:
         """Make the env of a training, as it was at the first recorded step."""
-        return self._keep(lambda: ReplayedEnv.of_record(request, self._stack), None)
+        return self._keep(lambda: ReplayEnv.of_record(request, self._stack), None)
 
-    def _keep(self, make: Callable[[], DebuggedEnv], seed: int | None) -> EnvData:
+    def _keep(self, make: Callable[[], DebugEnv], seed: int | None) -> EnvData:
         self.close()
         try:
             self._debugged = make()
@@ -100,7 +100,7 @@ class KeptEnv:
             raise
 
     @property
-    def debugged(self) -> DebuggedEnv:
+    def debugged(self) -> DebugEnv:
         """The env of the debugger.
 
         Raises:

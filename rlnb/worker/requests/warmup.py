@@ -1,4 +1,4 @@
-"""Chores of the living simulator: work between calls that makes later requests faster."""
+"""Warm-up of the living simulator: work between calls that makes later requests faster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rlnb.protocol import requests
 from rlnb.protocol.requests import Request, TaskRequest
 from rlnb.spec import Task
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
-from rlnb.worker.requests.tuner import KeptEnv
+from rlnb.worker.requests.tuner import TunerEnv
 
 
-class Chores:
+class Warmup:
     """Work for the time between calls that makes later requests faster: rehearsing new tasks, importing libraries.
 
     The work is split into pieces, since a call has to wait for the end of the current piece.
     """
 
-    def __init__(self, kept_env: KeptEnv) -> None:
+    def __init__(self, kept_env: TunerEnv) -> None:
         self._kept_env = kept_env
         self._ids: set[str] = set()
         self._tasks: dict[str, Task] = {}
@@ -51,7 +51,7 @@ class Chores:
             return False
         try:
             if self._tasks and not self._kept_env.is_open and not _gpu_trains():
-                rehearse(self._tasks.pop(next(iter(self._tasks))), any_runtime=False)
+                prewarm(self._tasks.pop(next(iter(self._tasks))), any_runtime=False)
             elif self._libraries:
                 plugins.load(self._libraries.pop(0))
                 if not self._kept_env.is_open:  # gc.freeze would keep its memory after its end
@@ -82,7 +82,7 @@ class _Unsuitable(Exception):
     """Raised for a task whose rehearsal would start Isaac Sim, for which calls would have to wait."""
 
 
-def rehearse(task: Task, *, any_runtime: bool = True) -> None:
+def prewarm(task: Task, *, any_runtime: bool = True) -> None:
     """Make a small env of the task, step it, read its cameras and close it, so that all kernels are loaded.
 
     Args:

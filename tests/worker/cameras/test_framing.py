@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from rlnb.configs.cameras import Aim
+from rlnb.configs.cameras import CameraPose
 from rlnb.worker.cameras import framing
 from rlnb.worker.cameras.framing import CLIP_M, MARGIN, Lens, Trail, distance_for, fit
 
@@ -86,7 +86,7 @@ def robots(monkeypatch: pytest.MonkeyPatch) -> Robots:
     return robots
 
 
-def trail(aim: Aim = framing.FREE, envs: Sequence[int] | None = None) -> Trail:
+def trail(aim: CameraPose = framing.FREE, envs: Sequence[int] | None = None) -> Trail:
     env: Any = SimpleNamespace(scene=SimpleNamespace(env_origins=ORIGINS), num_envs=2)
     return Trail(env, SIZE, aim, envs)
 
@@ -149,7 +149,7 @@ def test_a_state_that_is_not_finite_leaves_the_camera_where_it_is(robots: Robots
 
 
 def test_an_aimed_camera_has_the_same_place_in_each_env_and_stands_still(robots: Robots) -> None:
-    aim = Aim(eye=(2.0, 1.0, 3.0), target=(0.0, 0.0, 0.5))
+    aim = CameraPose(eye=(2.0, 1.0, 3.0), target=(0.0, 0.0, 0.5))
     cameras = trail(aim)
     assert (cameras.eyes - ORIGINS).tolist() == [[2.0, 1.0, 3.0]] * 2
     assert (cameras.targets - ORIGINS).tolist() == [[0.0, 0.0, 0.5]] * 2
@@ -161,14 +161,14 @@ def test_an_aimed_camera_has_the_same_place_in_each_env_and_stands_still(robots:
 
 
 def test_an_eye_looks_at_the_robots_and_a_target_is_seen_with_the_robots(robots: Robots) -> None:
-    assert trail(Aim(eye=(1.0, 1.0, 1.0))).targets.tolist() == trail().targets.tolist()
-    aimed = trail(Aim(target=(0.5, 0.0, 0.0)))
+    assert trail(CameraPose(eye=(1.0, 1.0, 1.0))).targets.tolist() == trail().targets.tolist()
+    aimed = trail(CameraPose(target=(0.5, 0.0, 0.0)))
     assert (aimed.targets - ORIGINS).tolist() == [[0.5, 0.0, 0.0]] * 2
     assert inside(aimed, robots)
 
 
 def test_a_target_between_the_robots_and_the_camera_is_not_the_eye(robots: Robots) -> None:
-    cameras = trail(Aim(target=(3.0, -2.2, 1.4)))
+    cameras = trail(CameraPose(target=(3.0, -2.2, 1.4)))
     assert ((cameras.eyes - cameras.targets).norm(dim=-1) > 0.5).all()
 
 

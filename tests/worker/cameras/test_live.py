@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from rlnb.configs.cameras import FREE, Aim
+from rlnb.configs.cameras import FREE, CameraPose
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
-from rlnb.records.camera_files import FrameReader, Wanted
+from rlnb.records.camera_files import FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 from rlnb.worker.cameras import live
 
@@ -48,12 +48,12 @@ class Env:
         self.steps += 1
         return f"outcome of {action}"
 
-    def taker(self, _: Any, wanted: Wanted) -> Any:
+    def taker(self, _: Any, wanted: FrameRequest) -> Any:
         self.takers += 1
         self.taken_for, self.place = wanted.num_envs, wanted.aim
         return self
 
-    def aim(self, aim: Aim) -> None:
+    def aim(self, aim: CameraPose) -> None:
         self.place = aim
 
     def __call__(self) -> dict[str, Any]:
@@ -76,13 +76,13 @@ def env(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Env:
     for module in (live, camera_files):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(live.isaaclab, "task_env", lambda given: given)
-    monkeypatch.setattr(live, "Taker", made.taker)
+    monkeypatch.setattr(live, "FrameSource", made.taker)
     live.View(made, run).attach()
     return made
 
 
-def wanted(share: float = SHARE, num_envs: int = 1) -> Wanted:
-    return Wanted(cameras=(), data_types=(), num_envs=num_envs, size=(160, 120), share=share)
+def wanted(share: float = SHARE, num_envs: int = 1) -> FrameRequest:
+    return FrameRequest(cameras=(), data_types=(), num_envs=num_envs, size=(160, 120), share=share)
 
 
 def steps(env: Env, seconds: float, reader: FrameReader | None = None) -> None:
@@ -148,7 +148,7 @@ def test_a_camera_is_aimed_anew_without_a_new_set_up_and_the_stream_goes_on(env:
     reader.want(wanted())
     steps(env, 5.0, reader)
     before = reader.newest()
-    aim = Aim(eye=(2.0, 0.0, 1.0), target=(0.0, 0.0, 0.5))
+    aim = CameraPose(eye=(2.0, 0.0, 1.0), target=(0.0, 0.0, 0.5))
     reader.aim(aim)
     steps(env, 2.0, reader)
     after = reader.newest()
@@ -203,7 +203,7 @@ def test_rtx_settles_only_for_cameras_that_the_training_does_not_read(
     sensors.Camera = type(env.scene.sensors["policy"])  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "isaaclab", ModuleType("isaaclab"))
     monkeypatch.setitem(sys.modules, "isaaclab.sensors", sensors)
-    take = live.Taker(env, wanted())
+    take = live.FrameSource(env, wanted())
     for step in range(1, 4):
         env.step("action")
         images = take()

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.configs.cameras import Aim
+from rlnb.configs.cameras import CameraPose
 from rlnb.protocol import requests
-from rlnb.records.camera_files import Frame, FrameReader, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 from rlnb.results import Preview
 from rlnb.simulation import simulator
@@ -196,7 +196,7 @@ def test_an_added_camera_can_be_aimed_and_tells_its_place(folder: Path) -> None:
     eye, target = (3.0, 0.5, 1.5), (0.0, 0.0, 1.0)
     free = rlnb.preview(STATE_TASK, num_envs=2, steps=0)
     aimed = rlnb.preview(STATE_TASK, num_envs=2, steps=0, eye=eye, target=target)
-    assert aimed.place == Aim(eye=eye, target=target)
+    assert aimed.place == CameraPose(eye=eye, target=target)
     assert "eye=(3.0, 0.5, 1.5), target=(0.0, 0.0, 1.0)" in repr(aimed)
     assert free.place is not None
     again = rlnb.preview(STATE_TASK, num_envs=2, steps=0, eye=free.place.eye, target=free.place.target)
@@ -237,7 +237,7 @@ def test_a_policy_acts_in_a_preview_of_its_run(folder: Path) -> None:
 def test_a_training_shows_its_first_envs_while_it_runs(folder: Path, task: str, camera: str, data_type: str) -> None:
     run = rlnb.train(task, num_envs=8, max_iterations=10_000, device="cpu", warm=False)
     reader = FrameReader(RunDir(run.path))
-    reader.want(Wanted(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
+    reader.want(FrameRequest(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
     seen: list[Frame] = []
     deadline = time.monotonic() + 240
     while len(seen) < 5 and time.monotonic() < deadline:

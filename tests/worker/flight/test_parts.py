@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlnb.worker.flight.snapshot import WIDEST, Part, flat, leaves
+from rlnb.worker.flight.snapshot import WIDEST, StateField, flat, leaves
 
 torch = pytest.importorskip("torch")
 
@@ -12,13 +12,16 @@ torch = pytest.importorskip("torch")
 @pytest.mark.parametrize(
     ("part", "text"),
     [
-        (Part(kind="term", name="alive", labels=(), width=1), "The reward term 'alive'"),
-        (Part(kind="reward", name="", labels=(), width=1), "The reward"),
-        (Part(kind="action", name="", labels=(), width=3), "The action (index 1)"),
-        (Part(kind="state", name="robot.joint_pos", labels=("a", "b"), width=2), "The state 'robot.joint_pos' of 'b'"),
+        (StateField(kind="term", name="alive", labels=(), width=1), "The reward term 'alive'"),
+        (StateField(kind="reward", name="", labels=(), width=1), "The reward"),
+        (StateField(kind="action", name="", labels=(), width=3), "The action (index 1)"),
+        (
+            StateField(kind="state", name="robot.joint_pos", labels=("a", "b"), width=2),
+            "The state 'robot.joint_pos' of 'b'",
+        ),
     ],
 )
-def test_a_value_has_a_name_in_words(part: Part, text: str) -> None:
+def test_a_value_has_a_name_in_words(part: StateField, text: str) -> None:
     assert part.text(min(1, part.width - 1)) == text
     assert part.key == (f"{part.kind}/{part.name}" if part.name else part.kind)
 

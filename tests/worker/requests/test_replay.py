@@ -10,10 +10,10 @@ import pytest
 from rlnb.errors import RlnbError
 from rlnb.protocol.requests import Replay
 from rlnb.spec import Task
-from rlnb.worker.requests.replay import ReplayedEnv
+from rlnb.worker.requests.replay import ReplayEnv
 
 
 def test_a_damaged_record_is_refused_before_an_env_is_made(tmp_path: Path) -> None:
     request = Replay(task=Task(id="Slow"), run=str(tmp_path), flight=str(tmp_path), device="cpu", out=str(tmp_path))
     with contextlib.ExitStack() as stack, pytest.raises(RlnbError, match="is damaged"):
-        ReplayedEnv.of_record(request, stack)
+        ReplayEnv.of_record(request, stack)

@@ -25,24 +25,24 @@ from rlnb.storage import files
 from rlnb.version import untested
 from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.requests import serve
-from rlnb.worker.requests.serve import Exchange, do_job_there
-from rlnb.worker.requests.tuner import KeptEnv
-from rlnb.worker.requests.warmup import Chores
+from rlnb.worker.requests.serve import RequestLoop, do_job_there
+from rlnb.worker.requests.tuner import TunerEnv
+from rlnb.worker.requests.warmup import Warmup
 
 DEMO = Task(id="Demo")
 
 
 @pytest.fixture
-def chores(monkeypatch: pytest.MonkeyPatch) -> Chores:
-    """Chores that have no library to import."""
+def warm_up(monkeypatch: pytest.MonkeyPatch) -> Warmup:
+    """A warm-up that has no library to import."""
     monkeypatch.setattr(plugins, "libraries", dict)
-    return Chores(KeptEnv())
+    return Warmup(TunerEnv())
 
 
-def reply(message: Call, chores: Chores) -> Answer | Failure:
+def reply(message: Call, warm_up: Warmup) -> Answer | Failure:
     root = AssetRoot(path="/assets", reason="set")
-    exchange = Exchange(lambda _: None, contextlib.ExitStack(), Sources(), KeptEnv(), root)
-    return serve.reply(message, exchange, chores)
+    loop = RequestLoop(lambda _: None, contextlib.ExitStack(), Sources(), TunerEnv(), root)
+    return serve.reply(message, loop, warm_up)
 
 
 def test_every_request_has_a_handler() -> None:
@@ -50,48 +50,48 @@ def test_every_request_has_a_handler() -> None:
     assert {*serve.KEEPS_ENV} <= {*requests.BY_VERB}
 
 
-def test_a_request_without_an_answer_is_answered_too(chores: Chores) -> None:
-    assert reply(call(3, requests.Ping()), chores) == Answer(id=3, value=None)
+def test_a_request_without_an_answer_is_answered_too(warm_up: Warmup) -> None:
+    assert reply(call(3, requests.Ping()), warm_up) == Answer(id=3, value=None)
 
 
-def test_a_step_of_an_env_that_is_not_open_is_refused_with_a_fix(chores: Chores) -> None:
-    failure = reply(call(1, requests.Advance(steps=2)), chores)
+def test_a_step_of_an_env_that_is_not_open_is_refused_with_a_fix(warm_up: Warmup) -> None:
+    failure = reply(call(1, requests.Advance(steps=2)), warm_up)
     assert isinstance(failure, Failure)
     assert failure.kind == "RlnbError"
     assert failure.error.endswith("Run rlnb.tune again.")
 
 
-def test_an_unknown_verb_or_field_is_a_failure_that_does_not_end_the_process(chores: Chores) -> None:
-    unknown = reply(Call(id=1, verb="pong", payload={}), chores)
+def test_an_unknown_verb_or_field_is_a_failure_that_does_not_end_the_process(warm_up: Warmup) -> None:
+    unknown = reply(Call(id=1, verb="pong", payload={}), warm_up)
     assert isinstance(unknown, Failure)
     assert unknown.kind == "NotFoundError"
     assert "Did you mean 'ping'?" in unknown.error
-    newer = reply(Call(id=2, verb="advance", payload={"steps": 1, "speed": 2}), chores)
+    newer = reply(Call(id=2, verb="advance", payload={"steps": 1, "speed": 2}), warm_up)
     assert isinstance(newer, Failure)
     assert "Advance has no field 'speed'" in newer.error
 
 
 def test_an_exit_of_the_tasks_code_is_a_failure_that_does_not_end_the_process(
-    chores: Chores, monkeypatch: pytest.MonkeyPatch
+    warm_up: Warmup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def leave(*_: Any) -> None:
         raise SystemExit("Isaac Sim is needed")
 
     monkeypatch.setattr(serve, "_HANDLERS", {**serve._HANDLERS, requests.Ping: leave})
-    failure = reply(call(1, requests.Ping()), chores)
+    failure = reply(call(1, requests.Ping()), warm_up)
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.error) == ("", "SystemExit: Isaac Sim is needed")
 
 
 def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_notebook(
-    chores: Chores, install: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    warm_up: Warmup, install: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> None:
         raise ImportError("cannot import name 'Scan' from 'isaaclab.app'")
 
     install("3.1.0")
     monkeypatch.setattr(serve, "_HANDLERS", {**serve._HANDLERS, requests.Ping: fails})
-    failure = reply(call(1, requests.Ping()), chores)
+    failure = reply(call(1, requests.Ping()), warm_up)
     assert isinstance(failure, Failure)
     assert untested("3.1.0") in str(error_of(failure))
 
@@ -105,8 +105,8 @@ def test_a_request_that_made_an_env_leaves_its_memory_to_other_processes(
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "warp", warp)  # type: ignore[misc]
 
-    def make(request: requests.Compile, exchange: Exchange) -> None:
-        exchange.after.callback(events.append, "env is closed")
+    def make(request: requests.Compile, loop: RequestLoop) -> None:
+        loop.after.callback(events.append, "env is closed")
 
     monkeypatch.setattr(serve, "_HANDLERS", {**serve._HANDLERS, requests.Compile: make})
     monkeypatch.setattr(serve, "_load", lambda: AssetRoot(path="/assets", reason="set"))

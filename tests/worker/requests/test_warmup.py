@@ -1,4 +1,4 @@
-"""Chores between calls, without a simulator."""
+"""Work between calls, without a simulator."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ from rlnb.launch.slots import queue_folder
 from rlnb.protocol import requests
 from rlnb.spec import Task
 from rlnb.worker.requests import warmup
-from rlnb.worker.requests.tuner import KeptEnv
-from rlnb.worker.requests.warmup import Chores
+from rlnb.worker.requests.tuner import TunerEnv
+from rlnb.worker.requests.warmup import Warmup
 
 DEMO, OTHER = Task(id="Demo"), Task(id="Other")
 
 
 @pytest.fixture
-def chores(root: Path, monkeypatch: pytest.MonkeyPatch) -> Chores:
-    """Chores that have no library to import, on a machine without runs."""
+def warm_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> Warmup:
+    """A warm-up that has no library to import, on a machine without runs."""
     monkeypatch.setattr(plugins, "libraries", dict)
-    return Chores(KeptEnv())
+    return Warmup(TunerEnv())
 
 
 @pytest.fixture
-def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Tasks that were rehearsed."""
+def prewarmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Tasks that were warmed."""
     ids: list[str] = []
 
-    def rehearse(task: Task, *, any_runtime: bool) -> None:
+    def prewarm(task: Task, *, any_runtime: bool) -> None:
         assert not any_runtime, "calls would have to wait for the start of Isaac Sim"
         ids.append(task.id)
 
-    monkeypatch.setattr(warmup, "rehearse", rehearse)
+    monkeypatch.setattr(warmup, "prewarm", prewarm)
     return ids
 
 
-def test_a_task_is_rehearsed_once_its_card_was_requested(chores: Chores, rehearsals: list[str]) -> None:
-    assert not chores.do_one(), "no chore before the first request"
-    chores.note(requests.Card(task=DEMO))
-    assert chores.left
-    assert chores.do_one()
-    chores.note(requests.Card(task=DEMO))
-    assert not chores.do_one(), "the task was rehearsed already"
-    assert rehearsals == ["Demo"]
+def test_a_task_is_warmed_once_its_card_was_requested(warm_up: Warmup, prewarmed: list[str]) -> None:
+    assert not warm_up.do_one(), "no chore before the first request"
+    warm_up.note(requests.Card(task=DEMO))
+    assert warm_up.left
+    assert warm_up.do_one()
+    warm_up.note(requests.Card(task=DEMO))
+    assert not warm_up.do_one(), "the task was warmed already"
+    assert prewarmed == ["Demo"]
 
 
-def test_a_task_that_was_made_for_a_request_needs_no_rehearsal(chores: Chores, rehearsals: list[str]) -> None:
-    chores.note(requests.Card(task=DEMO))
-    chores.note(requests.Card(task=OTHER))
-    chores.note(requests.Compile(task=DEMO))
-    chores.note(requests.Ping())
-    while chores.do_one():
+def test_a_task_that_was_made_for_a_request_needs_no_warm_up(warm_up: Warmup, prewarmed: list[str]) -> None:
+    warm_up.note(requests.Card(task=DEMO))
+    warm_up.note(requests.Card(task=OTHER))
+    warm_up.note(requests.Compile(task=DEMO))
+    warm_up.note(requests.Ping())
+    while warm_up.do_one():
         pass
-    assert rehearsals == ["Other"]
+    assert prewarmed == ["Other"]
 
 
 def test_a_rehearsal_that_fails_is_for_the_log_only(
-    chores: Chores, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    warm_up: Warmup, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(task: Task, any_runtime: bool) -> None:
         raise ValueError(f"{task.id} has no robot")
 
-    monkeypatch.setattr(warmup, "rehearse", fail)
-    chores.note(requests.Card(task=DEMO))
-    assert chores.do_one()
+    monkeypatch.setattr(warmup, "prewarm", fail)
+    warm_up.note(requests.Card(task=DEMO))
+    assert warm_up.do_one()
     assert "Demo has no robot" in capsys.readouterr().err
 
 
@@ -101,35 +101,35 @@ def slot_of(run: str) -> IO[str]:
     return lock
 
 
-def test_no_task_is_rehearsed_on_a_gpu_while_a_run_holds_a_slot(
-    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+def test_no_task_is_warmed_on_a_gpu_while_a_run_holds_a_slot(
+    warm_up: Warmup, prewarmed: list[str], torch: Callable[[bool], SimpleNamespace]
 ) -> None:
     torch(True)
-    chores.note(requests.Card(task=DEMO))
+    warm_up.note(requests.Card(task=DEMO))
     with slot_of("ant-0001"):
-        assert not chores.do_one()
-        assert chores.left
-        assert rehearsals == []
-    assert chores.do_one()
-    assert rehearsals == ["Demo"]
+        assert not warm_up.do_one()
+        assert warm_up.left
+        assert prewarmed == []
+    assert warm_up.do_one()
+    assert prewarmed == ["Demo"]
 
 
-def test_on_a_cpu_a_task_is_rehearsed_beside_a_run(
-    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+def test_on_a_cpu_a_task_is_warmed_beside_a_run(
+    warm_up: Warmup, prewarmed: list[str], torch: Callable[[bool], SimpleNamespace]
 ) -> None:
     torch(False)
-    chores.note(requests.Card(task=DEMO))
+    warm_up.note(requests.Card(task=DEMO))
     with slot_of("ant-0001"):
-        assert chores.do_one()
-    assert rehearsals == ["Demo"]
+        assert warm_up.do_one()
+    assert prewarmed == ["Demo"]
 
 
 def test_a_rehearsal_leaves_no_memory_of_the_gpu_to_torch(
-    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+    warm_up: Warmup, prewarmed: list[str], torch: Callable[[bool], SimpleNamespace]
 ) -> None:
     cuda = torch(True)
-    chores.note(requests.Card(task=DEMO))
-    assert chores.do_one()
+    warm_up.note(requests.Card(task=DEMO))
+    assert warm_up.do_one()
     assert cuda.emptied == 1
 
 
@@ -142,12 +142,12 @@ def test_an_env_that_is_open_while_a_library_is_imported_does_not_stay_in_memory
 
     echo = dataclasses.replace(plugins.library("echo"), simulator=True)
     monkeypatch.setattr(plugins, "libraries", lambda: {"echo": echo})
-    kept_env = KeptEnv()
+    kept_env = TunerEnv()
     kept_env._env = Env()
     env = weakref.ref(kept_env._env)
-    chores = Chores(kept_env)
-    chores.note(requests.Card(task=DEMO))
-    assert chores.do_one()
+    warm_up = Warmup(kept_env)
+    warm_up.note(requests.Card(task=DEMO))
+    assert warm_up.do_one()
     kept_env.close()
     gc.collect()
     assert env() is None
