@@ -277,7 +277,7 @@ def show_run(run: Run) -> None:
         ("tags", ", ".join(run.tags)),
         *[(f"evaluation {n}", "; ".join(map(" ".join, e.rows()))) for n, e in enumerate(run.evaluations)],
         ("jobs", ", ".join(f"{job.folder.path.name} {job.state()}" for job in run.jobs)),
-        ("checkpoint", str(run.checkpoints[-1]) if run.checkpoints else ""),
+        ("checkpoint", str(run.checkpoints.last or "")),
         folder,
         ("command", run.command),
     ]

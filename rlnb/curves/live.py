@@ -217,9 +217,8 @@ class Dashboard:
         for run in self._runs:
             if run.id == run_id:
                 with suppress(RlnbError, StopIteration):  # the run has ended, or was deleted meanwhile
-                    own = run.reread()
-                    assert isinstance(own, Cancels), "rlnb.watch() takes runs, which have the verb"
-                    own.cancel()
+                    if isinstance(own := run.reread(), Cancels):
+                        own.cancel()
 
     def _follow(self) -> None:
         try:

@@ -63,9 +63,14 @@ class Checkpoints(list[Path]):
         self._record, self.far, self.abandoned = record, frozenset(far), frozenset(abandoned)
 
     @property
+    def own(self) -> list[Path]:
+        """The checkpoints that the run has not abandoned, oldest iteration first."""
+        return [path for path in self if path not in self.abandoned]
+
+    @property
     def last(self) -> Path | None:
         """The newest checkpoint; None if the run has none."""
-        return self[-1] if self else None
+        return self.own[-1] if self.own else None
 
     def last_sound(self, before: Path | None = None, *, to_resume: bool = False) -> Path | None:
         """Return the newest checkpoint that is neither torn nor has weights that are not finite; None without one.
@@ -88,7 +93,7 @@ class Checkpoints(list[Path]):
 
     def last_whole(self) -> Path | None:
         """Return the newest checkpoint that is not torn; None if there is none. Its weights are not read."""
-        return next((path for path in reversed(self) if path in self.far or self.is_whole(path)), None)
+        return next((path for path in reversed(self.own) if path in self.far or self.is_whole(path)), None)
 
     def fault(self, path: Path, *, to_resume: bool = False) -> str:
         """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
@@ -96,8 +101,10 @@ class Checkpoints(list[Path]):
 
     def none_sound(self, *, to_resume: bool = False) -> str:
         """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
-        fault = self.fault(self[-1], to_resume=to_resume)
-        return f"has no checkpoint that can be used. The newest, {self[-1].name}, {fault}."
+        if not self.own:
+            return f"has only checkpoints that it has given up. Use checkpoint={self[-1].name!r} to return to one."
+        fault = self.fault(self.own[-1], to_resume=to_resume)
+        return f"has no checkpoint that can be used. The newest, {self.own[-1].name}, {fault}."
 
     def other_fix(self, path: Path, *, to_resume: bool = False) -> str:
         """Return the fix for a checkpoint that cannot be used: another one that is sound, if there is one.
@@ -221,7 +228,8 @@ class Checkpoints(list[Path]):
         kept = {*counted[-keep:], *sound}
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         kept |= {*itertools.islice((path for *_, path in sorted(rated, reverse=True) if not self.fault(path)), 1)}
-        return [*(self.abandoned if abandoned else ()), *(path for path in counted if path not in kept)]
+        given_up = [path for path in self if path in self.abandoned and abandoned]
+        return [*given_up, *(path for path in counted if path not in kept)]
 
 
 # -- checkpoint files ------------------------------------------------------------------------------------------------
@@ -281,13 +289,15 @@ def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozense
     names = [path.name for path in paths]
     by_name = {path.name: path for path in paths if names.count(path.name) == 1}
     abandoned, written = set[Path](), set[Path]()
+    elsewhere = files.there(run.path / remote.REMOTE)  # the times of files that were copied here are of two clocks
     for job in jobs:
         with contextlib.suppress(RlnbError, OSError):  # a damaged record
             began_s, start = job.started.stat().st_mtime, options_of(TrainOptions, job).checkpoint
-            started = from_json(Started, files.read_json(job.started) or {}, ignore_unknown=True)
+            record = files.read_json(job.started, files.RECORD_BYTES) or {}
+            started = from_json(Started, record, ignore_unknown=True)
             numbers = {path: iteration_of(path, library, started.horizon) for path in written if start}
             again = {path for path, number in numbers.items() if (number or 0) >= started.first_iteration}
-            abandoned |= {path for path in again if path.stat().st_mtime < began_s}
+            abandoned |= {path for path in again if elsewhere or _is_older(path, began_s)}
             abandoned.discard(run.path / (start or ""))
         own = {by_name[save.file] for save in saves_of(job) or () if save.file in by_name}
         abandoned -= own
@@ -295,10 +305,19 @@ def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozense
     return frozenset(abandoned)
 
 
+def _is_older(path: Path, time_s: float) -> bool:
+    """Return whether a file was written before a time, by the clock of the file system; True if it is gone."""
+    try:
+        return path.stat().st_mtime < time_s
+    except OSError:
+        return True
+
+
 def newest_of(run: RunDir, library: Library) -> str | None:
     """Return the path of the newest checkpoint below the run's folder, as a result has it; None if there is none."""
-    paths, *_ = checkpoints_of(run, library)
-    return paths[-1].relative_to(run.path).as_posix() if paths else None
+    paths, _, abandoned = checkpoints_of(run, library)
+    newest = next((path for path in reversed(paths) if path not in abandoned), None)
+    return newest.relative_to(run.path).as_posix() if newest else None
 
 
 def far_files_of(run: RunDir, checkpoint: Path, library: Library) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -67,7 +68,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool
         if (newest := checkpoints.last_sound(to_resume=to_resume)) is None:
             none = checkpoints.none_sound(to_resume=to_resume)
             what = f"{record.id} ({record.state}) {none} Start a new training: rlnb.train(...)"
-            raise checkpoints.error_of(checkpoints[-1])(what)
+            raise checkpoints.error_of(checkpoints.last or checkpoints[-1])(what)
         return str(newest.relative_to(record.path))
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
@@ -263,9 +264,9 @@ class RunFacts:
         films = dict(sorted((int(number), path) for number, path in named if number.isdigit()))
         trainings = [(job.folder, started) for job in self.jobs if job.kind == "train" and (started := job.started)]
         for folder, started in trainings[1:]:
-            began_s = folder.started.stat().st_mtime
-            again = {n for n, path in films.items() if n >= started.first_iteration and path.stat().st_mtime < began_s}
-            films = {number: path for number, path in films.items() if number not in again}
+            with contextlib.suppress(OSError):  # a run that is being deleted
+                began_s, first = folder.started.stat().st_mtime, started.first_iteration
+                films = {n: path for n, path in films.items() if n < first or path.stat().st_mtime >= began_s}
         return {number: Video(path) for number, path in films.items()}
 
     @property

@@ -45,7 +45,7 @@ def read(folder: Path) -> list[Note]:
     stamp = stamp_of(folder)  # changes with each entry, since no file is ever modified
     if (known := _kept.get(folder, stamp)) is not None:
         return [*known]
-    notes, paths = list[Note](), sorted(entries.matching(folder, "*.json"))
+    notes, paths, skipped = list[Note](), sorted(entries.matching(folder, "*.json")), 0
     if len(paths) > MOST:
         files.warn_once(f"{folder} has {len(paths):,} entries. Only the newest {MOST:,} are read.")
     for path in paths[-MOST:]:
@@ -54,8 +54,9 @@ def read(folder: Path) -> list[Note]:
             if data is not None and data.get("kind") in get_args(Kind):
                 notes.append(from_json(Note, data, ignore_unknown=True))
         except RlnbError as exc:
+            skipped += 1
             files.warn_once(f"The note {path} is skipped. {exc}")
-    if is_settled([stamp]):
+    if not skipped and is_settled([stamp]):
         _kept.put(folder, stamp, [*notes])
     return notes
 

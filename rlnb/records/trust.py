@@ -19,7 +19,6 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.access import another_owner, exposed, others, printable
-from rlnb.storage.entries import files_below
 from rlnb.storage.files import has_hash, source_hash
 
 
@@ -74,8 +73,12 @@ def decided_by(record: RunRecord, job: JobDir | None = None) -> str:
 def _records(record: RunRecord, job: JobDir | None) -> Iterator[Path]:
     """Yield the folder of a run, which may be a link to it, and the records that decide what is executed."""
     yield from (record.path, record.path.resolve(), record.folder.manifest)
-    if files.there(record.folder.source):  # the copy of the task's module, which is imported
-        yield from (record.folder.source, *files_below(record.folder.source))
+    inputs = [record.folder.input_run(child.name) for child in entries.children(record.folder.inputs)]
+    folders = [record.folder, *inputs]
+    for source in [folder.source for folder in folders]:  # copies of tasks' modules, which are imported
+        for below, _, names in entries.walk(source):
+            yield from (below, *(below / name for name in names))
+    yield from (folder.manifest for folder in inputs)
     if job is not None:
         yield from (record.folder.jobs_folder, job.path, job.command, job.handle, job.submitted)
 

@@ -19,6 +19,7 @@ from rlnb.display.figures import mimebundle
 from rlnb.display.table import counted, duration, table
 from rlnb.errors import RlnbError
 from rlnb.records.arguments import fixed, resolved_configs
+from rlnb.records.checkpoints import saves_of
 from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
 from rlnb.records.repetition import versions_of
@@ -96,14 +97,19 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
 
 
 def _seconds(run: RunFacts) -> float:
-    """Return the seconds that a run trained in all its jobs. One without an end counts until its last logged point."""
-    trainings = [(started, job.result) for job in run.jobs if job.kind == "train" and (started := job.started)]
+    """Return the seconds that a run trained in all its jobs.
+
+    A training without an end counts until its last logged point, or until its last checkpoint, since points that were
+    trained again are not in the curves any more.
+    """
+    trainings = [(started, job) for job in run.jobs if job.kind == "train" and (started := job.started)]
     logged_s = sorted(time for name in run.metrics.names for time in run.metrics[name].wall_time_s)
     seconds = 0.0
-    for number, (started, result) in enumerate(trainings):
+    for number, (started, job) in enumerate(trainings):
         next_s = trainings[number + 1][0].time_s if number + 1 < len(trainings) else math.inf
         last_s = logged_s[at - 1] if (at := bisect.bisect_left(logged_s, next_s)) else 0.0
-        ended_s = moment_s(result.ended) if result else None
+        last_s = min(next_s, max([last_s, *(save.end_s for save in saves_of(job.folder) or ())]))
+        ended_s = moment_s(job.result.ended) if job.result else None
         seconds += max(0.0, (last_s if ended_s is None else ended_s) - started.time_s)
     return seconds
 

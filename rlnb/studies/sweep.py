@@ -37,7 +37,7 @@ from rlnb.studies.trials import (
     common,
     hold,
     is_own,
-    refuse_anothers,
+    require_own,
     runs_of,
     storage,
 )
@@ -323,6 +323,10 @@ def sweep(
         space=", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items())),
         arguments=common(task, **arguments),
     )
+    if (other := next((one for one in live_objects.of(Sweep) if one._path == path), None)) is not None:
+        subject.write(other.study)
+        _warn_of_changes(other, n_trials, parallel)
+        return other
     search = Search(
         space=distributions,
         n_trials=n_trials,
@@ -332,21 +336,24 @@ def sweep(
         start=lambda values, number: trainings.start(values, tags=_tags(name, number)),
         start_array=_array_of(trainings, name, parallel) if array else None,
     )
-    if (other := next((one for one in live_objects.of(Sweep) if one._path == path), None)) is not None:
-        subject.write(other.study)
-        _warn_of_changes(other, search)
-        return other
     sampler = sampler or (at_once_sampler(distributions) if array else None)
     return _begin(name, path, subject, search, sampler=sampler, pruner=pruner)
 
 
-def _warn_of_changes(sweep: Sweep, search: Search) -> None:
-    """Warn of arguments of a further call that have no effect, since this kernel is running the sweep already."""
-    running = sweep._driver.search if sweep._driver else search
-    names = {"n_trials": "n_trials", "at_once": "parallel"}
-    if changes := [name for field, name in names.items() if getattr(running, field) != getattr(search, field)]:
-        what = f"{sweep.name} is already running here, so {' and '.join(changes)} of this call has no effect."
-        logger.warning("%s To change it, call .stop() on the sweep first.", what)
+def _warn_of_changes(sweep: Sweep, n_trials: int, parallel: int | None) -> None:
+    """Warn of a further call that has no effect, or of its arguments, since this kernel is running the sweep already."""
+    driver = sweep._driver
+    if driver is None:
+        return
+    given = {"n_trials": (n_trials, driver.search.n_trials), "parallel": (parallel, driver.search.at_once)}
+    changes = [name for name, (now, first) in given.items() if now not in (None, first)]
+    if driver.is_stopping:
+        logger.warning(
+            "%s was stopped, and its last trials are running. Call .wait() on it before it goes on.", sweep.name
+        )
+    elif changes:
+        what = f"{sweep.name} is already running here. To change {' and '.join(changes)}"
+        logger.warning("%s, call .stop() and .wait() on the sweep before this call.", what)
 
 
 def _array_of(
@@ -396,11 +403,11 @@ def _begin(
 
     files.make_folder(path.parent)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    refuse_anothers(path, name)
+    require_own(path, name)
     lock = hold(path.with_suffix(".lock"), name)
     try:
         kept = storage(path)
-        refuse_anothers(path, name)  # which may have been made since
+        require_own(path, name)  # which may have been made since
         study = optuna.create_study(
             study_name=name,
             storage=kept,

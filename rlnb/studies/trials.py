@@ -91,6 +91,11 @@ class Driver:
         """Start no further trials."""
         self._stopped.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no further trial starts, because the user has stopped the search."""
+        return self._stopped.is_set()
+
     def stop_and_settle(self) -> None:
         """Start no further trials, and wait until those that are being started have their runs."""
         self.stop()
@@ -272,7 +277,7 @@ def storage(path: Path) -> optuna.storages.BaseStorage:
     return JournalStorage(JournalFileBackend(str(path)))
 
 
-def refuse_anothers(path: Path, name: str) -> None:
+def require_own(path: Path, name: str) -> None:
     """Refuse to drive a sweep of which another user has made a file, and so decides what it holds.
 
     Args:

@@ -546,6 +546,26 @@ def test_a_checkpoint_that_was_just_replaced_is_none_that_was_taken_back(back: r
     assert "model_14.json" in {path.name for path in back.checkpoints.abandoned}
 
 
+def test_what_was_taken_back_stays_so_if_a_file_is_on_another_machine_or_gone(back: rlnb.Run) -> None:
+    gone = back.path / "logs" / "model_24.json"
+    gone.unlink()
+    assert {path.name for path in back.checkpoints.abandoned} == {"model_19.json"}
+    remote.write(back.record.folder, Remote(place="gpu7", files={"logs/model_24.json": 1}))
+    run = rlnb.Run(back.path)
+    assert {path.name for path in run.checkpoints.abandoned} == {"model_19.json", "model_24.json"}
+    assert run.checkpoints.last is not None
+    assert run.checkpoints.last.name == "model_15.json"
+
+
+def test_a_run_that_has_only_given_up_checkpoints_says_so(back: rlnb.Run) -> None:
+    for name in ("model_4", "model_9", "model_14", "model_15"):
+        (back.path / "logs" / f"{name}.json").unlink()
+    run = rlnb.Run(back.path)
+    assert (run.checkpoints.last, run.checkpoints.last_whole()) == (None, None)
+    with pytest.raises(rlnb.RunError, match=r"only checkpoints that it has given up. Use checkpoint='model_24.json'"):
+        run.evaluate(2)
+
+
 def test_damaged_records_of_a_resumed_training_hide_no_checkpoint(back: rlnb.Run) -> None:
     job = back.jobs[-1].folder
     with job.saves.open("a") as file:

@@ -1,8 +1,14 @@
 """Notes and tags of a run, which any kernel may change."""
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
 import rlnb
+from rlnb.errors import RlnbError
+from rlnb.records import notes
 
 FAST = {"library": "echo", "max_iterations": 3}
 
@@ -64,3 +70,22 @@ def test_of_very_many_entries_the_newest_are_read(run, monkeypatch, caplog):
         run.notes.add(f"note {number}")
     assert [note.text for note in run.notes] == ["note 1", "note 2"]
     assert "has 3 entries. Only the newest 2 are read." in caplog.text
+
+
+def test_a_note_that_could_not_be_read_for_a_moment_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes.write(tmp_path, "tag", "mine")
+    ago = time.time() - 100
+    os.utime(tmp_path, (ago, ago))
+
+    def fail(*_: object) -> None:
+        raise RlnbError("stale file handle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rlnb.storage.files.read_json", fail)
+        assert notes.read(tmp_path) == []
+    assert [note.text for note in notes.read(tmp_path)] == ["mine"]
+    with monkeypatch.context() as patch:
+        patch.setattr("rlnb.storage.files.read_json", fail)
+        assert [note.text for note in notes.read(tmp_path)] == ["mine"], "nothing has changed since"

@@ -57,6 +57,19 @@ def test_a_folder_of_another_user_makes_the_run_theirs(theirs: rlnb.Run) -> None
         require_trusted_owner(theirs.record, trust=False)
 
 
+@pytest.mark.parametrize("place", ["source/package", "source/package/rewards.py", "inputs/teacher/run/source/task.py"])
+def test_copied_code_that_others_can_change_makes_the_run_theirs(theirs: rlnb.Run, place: str) -> None:
+    os.chown(theirs.path / "manifest.json", 0, 0)
+    for name in ("source/package/rewards.py", "inputs/teacher/run/source/task.py"):
+        (theirs.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs.path / name).write_text("")
+    require_trusted_owner(theirs.record, trust=False)
+    path = theirs.path / place
+    path.chmod(path.stat().st_mode | 0o022)
+    with pytest.raises(rlnb.RunError):
+        require_trusted_owner(theirs.record, trust=False)
+
+
 def test_records_that_vanish_meanwhile_leave_the_run_theirs(theirs: rlnb.Run) -> None:
     """Its owner removes the manifest after it was read, so that its owner is not seen."""
     run = rlnb.get_run(theirs.id)

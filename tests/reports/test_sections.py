@@ -80,6 +80,7 @@ def test_a_lost_training_counts_until_the_next_one_began(run, echo_root):
     files.write_once(last.result, Result(outcome="completed", ended=files.now()))
     ended_s = moment_s(JobRecord(last, "local").result.ended)
     seconds = sections._seconds(rlnb.Run(copy.path))
+    assert seconds > ended_s - middle_s + whole / 3, "the first one trained until its checkpoint after a half, at least"
     assert seconds <= (ended_s - start["time_s"]) + 1e-6, "the first training ended before the second one began"
 
 

@@ -189,3 +189,8 @@ def test_a_value_of_another_type_is_named_with_the_right_one(name: str, value: o
 )
 def test_the_defaults_of_what_hooks_return_have_the_right_types(item: object) -> None:
     assert wrong_fields(item) == []
+
+
+def test_what_is_no_object_is_refused() -> None:
+    with pytest.raises(RlnbError, match="Task has to be an object with fields, not list"):
+        from_json(Task, [1])  # type: ignore[arg-type]

@@ -366,7 +366,8 @@ def resume(job: DetachedJob, launcher: QueueLauncher | ExistingCluster, *, needs
         except RlnbError as exc:
             away = isinstance(launcher, QueueLauncher) and launcher.is_away(str(exc))
             if not away or time.monotonic() > deadline:
-                job.explain(f"{job.result.error}. Not continued: {exc}" if job.result else "")
+                error = job.result.error if job.result else ""
+                job.explain(". ".join(filter(None, [error, f"Not continued: {exc}"])))
                 logger.info("the training does not resume: %s", exc)
                 return
         job.beat()
