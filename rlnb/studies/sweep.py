@@ -341,16 +341,14 @@ def sweep(
 
 
 def _warn_of_changes(sweep: Sweep, n_trials: int, parallel: int | None) -> None:
-    """Warn of a further call that has no effect, or of its arguments, since this kernel is running the sweep already."""
+    """Warn of arguments of a further call that have no effect, since this kernel is running the sweep already."""
     driver = sweep._driver
     if driver is None:
         return
     given = {"n_trials": (n_trials, driver.search.n_trials), "parallel": (parallel, driver.search.at_once)}
     changes = [name for name, (now, first) in given.items() if now not in (None, first)]
     if driver.is_stopping:
-        logger.warning(
-            "%s was stopped, and its last trials are running. Call .wait() on it before it goes on.", sweep.name
-        )
+        logger.warning("%s was stopped, and its last trials are running. Call .wait() on it first.", sweep.name)
     elif changes:
         what = f"{sweep.name} is already running here. To change {' and '.join(changes)}"
         logger.warning("%s, call .stop() and .wait() on the sweep before this call.", what)

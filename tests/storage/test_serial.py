@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb.contracts.libraries import Library
 from rlnb.contracts.plugin_types import AssetPack, LauncherType, Panel
-from rlnb.errors import Problem
+from rlnb.errors import Problem, RlnbError
 from rlnb.plugin import Manifest
 from rlnb.spec import SCHEMA, Command, Result, Started, Task
 from rlnb.storage.serial import from_json, to_json, wrong_fields

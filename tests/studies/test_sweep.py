@@ -115,7 +115,7 @@ def test_one_kernel_drives_a_sweep(root, caplog):
     assert "parallel" not in caplog.text
     sweep.stop()
     assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=5, name="mine", **SLOW) is sweep
-    assert "mine was stopped, and its last trials are running. Call .wait() on it" in caplog.text
+    assert "mine was stopped, and its last trials are running. Call .wait() on it first" in caplog.text
     code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert "rlnb.studies.get_sweep('mine')" in other.stderr
