@@ -23,13 +23,13 @@ POLL_S = 0.02
 HOLDER = """
 import os, sys, time
 from rlnb.launch import slots as queue_slots
-from rlnb.launch.slots import SlotRequest, take_slots
+from rlnb.launch.slots import SlotTicket, take_slots
 
 name, log, max_running = sys.argv[1:]
 def say(word):
     with open(log, "a") as file:
         file.write(f"{word} {name}\\n")
-slots = take_slots(SlotRequest(max_running=int(max_running), run=name), lambda: False, 0.02)
+slots = take_slots(SlotTicket(max_running=int(max_running), run=name), lambda: False, 0.02)
 say("takes")
 sys.stdin.read()
 say("leaves")
