@@ -32,7 +32,7 @@ def arguments_of(manifest: Manifest) -> dict[str, Json]:
     """
     task = manifest.task
     values = {
-        **fixed(manifest),
+        **common_arguments(manifest),
         **{f"inputs.{name}": origin for name, origin in manifest.inputs.items()},
         **{f"source.{name}": digest[:7] for name, digest in task.files.items()},
         **task.overrides,
@@ -60,7 +60,7 @@ def argument(manifest: Manifest, name: str) -> Json:
     return arguments_of(manifest).get(SYNONYMS.get(name, name))
 
 
-def fixed(manifest: Manifest) -> dict[str, Json]:
+def common_arguments(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that every run has, with None for those left at their default."""
     return {
         "task": manifest.task.id,
@@ -80,12 +80,11 @@ def fixed(manifest: Manifest) -> dict[str, Json]:
 def _compared(part: Manifest | Task | Resources) -> dict[str, Json]:
     """Return the fields of a manifest, or of a part of one, that runs are compared by."""
     values = {field.name: getattr(part, field.name) for field in fields(part) if field.metadata == COMPARED}
-    return {name: "+".join(value) if isinstance(value, tuple) else value for name, value in values.items()} | {
-        name: None for name, value in values.items() if value is False or value == ()
-    }
+    texts = {name: "+".join(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: None if text is False or text == "" else text for name, text in texts.items()}
 
 
-ARGUMENTS = frozenset(fixed(Manifest(run_id="", created="", task=Task(id=""), library=""))) | SYNONYMS.keys()
+ARGUMENTS = frozenset(common_arguments(Manifest(run_id="", created="", task=Task(id=""), library=""))) | SYNONYMS.keys()
 """Names that are arguments of every run, even of one that leaves them at their default."""
 
 

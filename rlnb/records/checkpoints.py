@@ -53,7 +53,7 @@ class Checkpoints(list[Path]):
         paths: The checkpoints.
         record: The run.
         far: Those that are only on another machine, with the paths that they have here once they are copied.
-        abandoned: Those that a later training took back, because it went on from an older one.
+        abandoned: Those of iterations that a later training has trained again, from an older checkpoint.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Checkpoints(list[Path]):
     def none_sound(self, *, to_resume: bool = False) -> str:
         """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
         if not self.own:
-            return f"has only checkpoints that it has given up. Use checkpoint={self[-1].name!r} to return to one."
+            return f"has only checkpoints that it has abandoned. To return to the newest: checkpoint={self[-1].name!r}"
         fault = self.fault(self.own[-1], to_resume=to_resume)
         return f"has no checkpoint that can be used. The newest, {self.own[-1].name}, {fault}."
 
@@ -220,8 +220,7 @@ class Checkpoints(list[Path]):
 
         Args:
             keep: Number of newest checkpoints to keep.
-            abandoned: Whether those that a later training took back are among them. A training leaves them, since the
-                user may still want them.
+            abandoned: Whether to add the abandoned ones. A training keeps those, since the user may still want them.
         """
         counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
         sound = itertools.islice((path for path in reversed(counted) if not self.fault(path)), keep)
@@ -279,9 +278,9 @@ def iteration_of(checkpoint: Path, library: Library, horizon: int) -> float | No
 def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozenset[Path]:
     """Return the checkpoints of iterations that a later training has trained again, from an older checkpoint.
 
-    Each training records the files that it writes (:func:`append_save`). A training that has not begun takes nothing
-    back. The file that it has just replaced is not yet in its record, and is told by its time. The checkpoint that a
-    training starts from is not abandoned, also if an earlier one had taken it back.
+    Each training records the files that it writes (:func:`append_save`). Only a training that has begun abandons files.
+    One that it has replaced a moment ago is not in its record yet, so a file also has to be older than its start. The
+    checkpoint that a training starts from is never abandoned, even if an earlier training had abandoned it.
     """
     jobs = [job for job in run.jobs() if job.kind == "train" and job.counts() and files.there(job.started)]
     if len(jobs) < 2:
@@ -295,10 +294,11 @@ def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozense
             began_s, start = job.started.stat().st_mtime, options_of(TrainOptions, job).checkpoint
             record = files.read_json(job.started, files.RECORD_BYTES) or {}
             started = from_json(Started, record, ignore_unknown=True)
-            numbers = {path: iteration_of(path, library, started.horizon) for path in written if start}
-            again = {path for path, number in numbers.items() if (number or 0) >= started.first_iteration}
-            abandoned |= {path for path in again if elsewhere or _is_older(path, began_s)}
-            abandoned.discard(run.path / (start or ""))
+            if start is not None:
+                numbers = {path: iteration_of(path, library, started.horizon) for path in written}
+                again = {path for path, n in numbers.items() if n is not None and n >= started.first_iteration}
+                abandoned |= {path for path in again if elsewhere or _is_older(path, began_s)}
+                abandoned.discard(run.path / start)
         own = {by_name[save.file] for save in saves_of(job) or () if save.file in by_name}
         abandoned -= own
         written |= own

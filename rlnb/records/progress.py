@@ -21,7 +21,9 @@ class Progress(NamedTuple):
     @property
     def share(self) -> float:
         """The finished part, 0 to 1; 0 if the total is unknown."""
-        return 1.0 if self.finished >= self.total > 0 else self.finished / self.total if self.total > 0 else 0.0
+        if self.total <= 0:
+            return 0.0
+        return 1.0 if self.finished >= self.total else self.finished / self.total
 
     @property
     def text(self) -> str:

@@ -447,7 +447,7 @@ class RunRecord:
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Checkpoints, oldest iteration first, after those that a later training has taken back."""
+        """Checkpoints, oldest iteration first, after those that the run has abandoned."""
         paths, far, abandoned = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
         return Checkpoints(paths, self, far, abandoned)
 

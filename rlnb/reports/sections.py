@@ -18,7 +18,7 @@ from rlnb.curves import figure, progress
 from rlnb.display.figures import mimebundle
 from rlnb.display.table import counted, duration, table
 from rlnb.errors import RlnbError
-from rlnb.records.arguments import fixed, resolved_configs
+from rlnb.records.arguments import common_arguments, resolved_configs
 from rlnb.records.checkpoints import saves_of
 from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
@@ -254,7 +254,7 @@ def parameters(runs: Sequence[RunFacts]) -> str:
 def _parameters(run: RunFacts) -> list[tuple[str, str]]:
     manifest = run.manifest
     arguments = {
-        **fixed(manifest),
+        **common_arguments(manifest),
         "max_iterations": _iterations(run),
         "success": manifest.task.success,
         **{f"overrides: {name}": value for name, value in manifest.task.overrides.items()},

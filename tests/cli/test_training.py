@@ -217,3 +217,16 @@ def test_a_run_that_is_cancelled_while_a_shell_waits_for_it_has_status_1(
         training._wait_or_detach(run, wait=True)
     assert caught.value.exit_code == 1
     assert "cancelled" in capsys.readouterr().out
+
+
+def test_rerun_repeats_a_run_but_for_the_options_that_are_given(invoke: Invoke) -> None:
+    first = rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=3, keep=2).wait(TIMEOUT_S)
+    result = invoke("rerun", first.id, "--seed", 7, "--tag", "again")
+    assert result.exit_code == 0, result.output
+    (again,) = rlnb.runs(tag="again")
+    assert (again.manifest.seed, again.manifest.keep, again.manifest.max_iterations) == (7, 2, ITERATIONS)
+    assert again.manifest.like == first.id
+    shown = invoke("rerun", "--help").stdout
+    assert "--no-deterministic" in shown, "the run may be deterministic"
+    assert "default: all" not in shown, "the default is the value of the run"
+    assert "of another user" in " ".join(shown.split())

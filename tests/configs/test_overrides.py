@@ -209,6 +209,8 @@ def test_a_file_that_overrides_replace_is_not_checked_and_the_new_one_is(
     assert found(with_own) == [missing]
     assert found(with_own, here) == found(with_own, "https://host/robot.usd") == []
     assert found(with_own, gone) == [f"override of Demo: {place} is {gone!r}: there is no such file."]
+    added = rlnb.Task(id="Demo", overrides={f"+{place}": gone})
+    assert f"override of Demo: {place} is {gone!r}: there is no such file." in whats(check_overrides(added, with_own))
     with monkeypatch.context() as patch:
         patch.setattr(rlnb.options, "simulator", rlnb.local())
         assert found(with_own, gone) == [], "the files are those of another machine"

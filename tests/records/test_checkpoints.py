@@ -562,7 +562,10 @@ def test_a_run_that_has_only_given_up_checkpoints_says_so(back: rlnb.Run) -> Non
         (back.path / "logs" / f"{name}.json").unlink()
     run = rlnb.Run(back.path)
     assert (run.checkpoints.last, run.checkpoints.last_whole()) == (None, None)
-    with pytest.raises(rlnb.RunError, match=r"only checkpoints that it has given up. Use checkpoint='model_24.json'"):
+    with pytest.raises(
+        rlnb.RunError,
+        match=r"only checkpoints that it has abandoned. To return to the newest: checkpoint='model_24.json'",
+    ):
         run.evaluate(2)
 
 
