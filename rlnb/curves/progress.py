@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rlnb.diagnosis.diagnosis import line_of
 from rlnb.display import front_end
 from rlnb.display.front_end import in_notebook
-from rlnb.display.table import duration, short
+from rlnb.display.table import duration, precise, short
 from rlnb.records.repetition import rows as repetition_rows
 from rlnb.records.summary import WAITING
 from rlnb.spec import ENDED
@@ -149,7 +149,7 @@ def rows(run: RunFacts) -> list[tuple[str, str]]:
         *[(restart.count, restart.cause or "-") for restart in run.restarts],
         ("iteration", summary.progress.text or "-"),
         *([("time left", duration(summary.eta_s))] if summary.eta_s else []),
-        *[(name, f"{metrics.last(name):.4g}") for name in metrics.names],
+        *[(name, precise(metrics.last(name))) for name in metrics.names],
         *([("diagnosis", text)] if (text := line_of(run)) else []),
         *[("alert", f"{alert.what}{_at(alert.iteration)}") for alert in run.alerts],
         *[(f"{part}, resumed", report) for part, report in (started.restored if started else {}).items()],

@@ -41,6 +41,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def precise(value: float) -> str:
+    """Return a number with four digits, or all digits before the point: ``0.05967``, ``12.35``, ``11,010``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def short(value: float) -> str:
     """Return a number with three digits, or all digits before the point: ``0.0597``, ``12.3``, ``18,204``."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

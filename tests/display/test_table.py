@@ -45,3 +45,14 @@ def test_one_thing_is_counted_in_the_singular():
         "2 seeds",
         "1,200 seeds",
     ]
+
+
+def test_a_precise_number_has_four_digits_and_no_exponent_if_it_is_large() -> None:
+    assert [table.precise(value) for value in (0.059671, -12.3456, 999.96, 11011.4, 2e6)] == [
+        "0.05967",
+        "-12.35",
+        "1000",
+        "11,011",
+        "2,000,000",
+    ]
+    assert table.precise(float("nan")) == "nan"
