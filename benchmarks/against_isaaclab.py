@@ -157,9 +157,9 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "cards"
     warm_up(case)
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
-    simulator.shut_down()
+    pool.shut_down()
     cards = base / "cards" / "cards"
     for index in range(pairs):
         results: dict[str, Outcome] = {}
@@ -201,7 +201,7 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
         time.sleep(12)  # the time a user needs to read the card; meanwhile, the living simulator rehearses
         result = ours(case, base / "cards", warm=True)
         starts.append(result.start_s)
-        simulator.shut_down()
+        pool.shut_down()
         print(f"{case.task} warm start {index}: {result.start_s:.2f} s", flush=True)
     starts.sort()
     share = starts[len(starts) // 2] / stock_start

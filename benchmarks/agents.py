@@ -18,7 +18,7 @@ from results import record
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.training.arguments import TrainArguments
 from rlnb.training.plan import make_plan
 
@@ -51,7 +51,7 @@ for task, name in json.loads(sys.argv[1]):
 
 def main() -> None:
     libraries = [name for name, library in plugins.libraries().items() if library.simulator and not library.multi_agent]
-    tasks = simulator.request(requests.Tasks(), None, None).ids
+    tasks = pool.request(requests.Tasks(), None, None).ids
     sources: Counter[str] = Counter()
     unstated, silent, accepted_amp = [], [], []
     names: list[tuple[str, str]] = []

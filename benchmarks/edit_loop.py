@@ -24,7 +24,7 @@ from results import record
 import rlnb
 from rlnb.cameras.preview import read
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 
 NUM_ENVS, SIZE = 16, (160, 120)
@@ -109,10 +109,10 @@ def _listen(meanwhile: object) -> None:
             options["meanwhile"] = meanwhile
         return request(question, *args, **options)  # type: ignore[arg-type]
 
-    simulator.request = listening  # type: ignore[assignment]
+    pool.request = listening  # type: ignore[assignment]
 
 
-_REQUEST = simulator.request
+_REQUEST = pool.request
 
 
 def stock(folder: Path, body: str, camera: str | None, device: str = "cpu") -> float:

@@ -19,7 +19,7 @@ import psutil
 from results import record
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.worker.assets.packs import build
 
 REPEATS = 10
@@ -146,7 +146,7 @@ def main() -> None:
     importing()
     cancelling()
     training()
-    simulator.shut_down()
+    pool.shut_down()
     latency()
 
 

@@ -22,7 +22,7 @@ from scipy.stats import bootstrap
 
 import rlnb
 from rlnb.results import EnvStep
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 TASK, NUM_ENVS, EPISODES = "Isaac-Cartpole-Camera-Direct", 32, 100
 SIZE = {"scene.tiled_camera.width": 64, "scene.tiled_camera.height": 64, "observation_space": [3, 64, 64]}
@@ -89,7 +89,7 @@ def main() -> None:
             "above random, intervals apart; evaluates and exports",
             low > floor[2] and bool(files),
         )
-    simulator.shut_down()
+    pool.shut_down()
 
 
 if __name__ == "__main__":

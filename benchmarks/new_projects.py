@@ -24,7 +24,7 @@ from results import record
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 WORKFLOWS = ("manager-based:single-agent", "direct:single-agent", "direct:multi-agent")
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
@@ -62,7 +62,7 @@ def new_project(program: Path, folder: Path, name: str, workflow: str, content: 
 def task_ids(name: str) -> list[str]:
     """Return the tasks of a project, found as a user names them."""
     prefix = name.capitalize()
-    listing = simulator.request(requests.Tasks(imports=(f"{name}.tasks",)), None, None)
+    listing = pool.request(requests.Tasks(imports=(f"{name}.tasks",)), None, None)
     return [id for id in listing.ids if id.startswith(prefix)]
 
 
@@ -119,7 +119,7 @@ def main() -> None:
                         wrong += [f"{id}, {what}: {fault}"] if fault else []
                         print(f"{id}, {what}: {fault or 'right'}", flush=True)
         finally:
-            simulator.shut_down()
+            pool.shut_down()
     measured = f"{done + stubs - len(wrong)} of {done + stubs} ({done} trainings, {stubs} stubs)"
     record("isaaclab --new: train, evaluate, export at the first try", measured, "all", done > 8 and not wrong)
 

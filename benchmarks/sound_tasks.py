@@ -18,7 +18,7 @@ from results import record
 import rlnb
 from rlnb.plugin import Problem
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 MOST = 20
 
@@ -26,7 +26,7 @@ MOST = 20
 def main() -> None:
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.warm = True
-    names = sys.argv[1:] or simulator.request(requests.Tasks()).ids
+    names = sys.argv[1:] or pool.request(requests.Tasks()).ids
     checked: dict[str, list[Problem]] = {}
     for name in names:
         if len(checked) == MOST:

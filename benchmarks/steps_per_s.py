@@ -55,9 +55,9 @@ def ratios(
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
     case.selected.card()
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
-    simulator.shut_down()
+    pool.shut_down()
     if arguments:  # the number that "auto" stands for is measured once, on the idle machine
         rlnb.train(
             case.selected, library=library, num_envs=case.num_envs, device=device, max_iterations=1, **arguments

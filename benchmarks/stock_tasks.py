@@ -23,7 +23,7 @@ from rlnb.cameras import preview as preview_module
 from rlnb.configs.card import check_overrides, runtime_problems
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 NUM_ENVS = 8
 ITERATIONS = 2
@@ -79,7 +79,7 @@ def compared(id: str) -> Iterator[tuple[str, str, str]]:
 def main(words: Sequence[str]) -> None:
     """Compare the check with a start, for every task with one of the words, and record the row."""
     preview_module.check_preview = lambda *_, **__: None  # type: ignore[assignment]
-    every = simulator.request(requests.Tasks(), None, None).ids
+    every = pool.request(requests.Tasks(), None, None).ids
     ids = [id for id in every if not words or any(word in id for word in words)]
     counts = {"works": 0, "refused": 0, "refused although it works": 0, "passed although it fails": 0}
     here, begin_s = set(), time.monotonic()
@@ -110,4 +110,4 @@ if __name__ == "__main__":
         try:
             main(sys.argv[1:])
         finally:
-            simulator.shut_down()
+            pool.shut_down()

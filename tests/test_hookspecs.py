@@ -179,12 +179,12 @@ def test_rlnb_wrap_command_changes_the_command(root: Path, registered: Any) -> N
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install: Path) -> None:
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
     try:
         run = rlnb.train("Isaac-Cartpole-Direct", num_envs=4, max_iterations=2, device="cpu").wait(300.0)
     finally:
-        simulator.shut_down()  # started for the task card
+        pool.shut_down()  # started for the task card
     assert f"episode_length_s: {EPISODE_LENGTH_S}" in (run.path / "logs/params/env.yaml").read_text()
     assert note(run, "finished")["outcome"] == "completed"
     assert run.started is not None
@@ -194,7 +194,7 @@ def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install:
         with pytest.warns(UserWarning, match=r"^The plugin 'noted' 1\.0 could change the env of the training\."):
             evaluation = run.evaluate(2)
     finally:
-        simulator.shut_down()
+        pool.shut_down()
     (warning,) = evaluation.warnings
     assert warning in dict(row[::-1][1:] for row in evaluation.rows())
     assert [of_run.warnings for of_run in run.evaluations] == [(warning,)]

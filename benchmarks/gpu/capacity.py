@@ -14,7 +14,7 @@ from gpu.part import Measure, Part
 from gpu.steps import CAMERA
 from rlnb.machine.gpus import visible_gpus
 from rlnb.machine.nvml import Gpus
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 CASES = (("Isaac-Cartpole-Direct", 4096, 16), ("Isaac-Ant-Direct", 4096, 16), (CAMERA, 512, 2))
 """Tasks, each with the number of envs to begin with, on a GPU and in a rehearsal."""
@@ -44,7 +44,7 @@ def measures() -> list[tuple[str, Measure]]:
 def _grow(task: str, full: int, small: int, part: Part, seconds: float) -> None:
     """Double the number of envs until it does not fit, and halve the step from there, for some seconds."""
     rlnb.task(task).card()
-    simulator.shut_down()  # its memory would be counted
+    pool.shut_down()  # its memory would be counted
     ends_s = time.monotonic() + seconds
     num_envs = part.size(full, small)
     limit = num_envs * LARGEST_IN_REHEARSAL if part.is_rehearsal else 2**30

@@ -12,7 +12,7 @@ import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import within
 from rlnb.plugin import ENDED
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 TASK, SUCCESS, SEED = "Isaac-Cartpole-Direct", 0.95, 0
 FRAMES = 150 * 32 * 256
@@ -33,7 +33,7 @@ def time_to_success(part: Part, seconds: float) -> None:
     """Train until nearly all of the last hundred episodes have succeeded; the time counts from the call."""
     num_envs = part.size(4096, 64)
     rlnb.task(TASK).card()
-    simulator.shut_down()
+    pool.shut_down()
     begin_s = time.time()
     run = rlnb.train(TASK, num_envs=num_envs, max_iterations=10_000, seed=SEED, device=part.device, warm=False)
     what = f"rsl_rl, {TASK}, {num_envs:,} envs: time from the call to a success rate of {SUCCESS:g} in training"

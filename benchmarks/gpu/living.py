@@ -16,7 +16,7 @@ import rlnb
 from gpu.part import Measure, Part
 from gpu.steps import CAMERA, within
 from rlnb.errors import RlnbError
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 STATE = "Isaac-Cartpole-Direct"
 SIZE = (100, 100)
@@ -46,7 +46,7 @@ def second_training(part: Part, seconds: float) -> None:
         "<= 1.5",
         second <= 1.5 * first,
     )
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def _first_iteration_s(part: Part) -> float:
@@ -75,7 +75,7 @@ def edits(part: Part, seconds: float) -> None:
         )
         if time.monotonic() > ends_s:
             break
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def adoption(part: Part, seconds: float) -> None:
@@ -109,7 +109,7 @@ def adoption(part: Part, seconds: float) -> None:
             at_least=0.98,
             low=0.95,
         )
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def two_ranks(part: Part, seconds: float) -> None:
@@ -146,4 +146,4 @@ def tiles(part: Part, seconds: float) -> None:
             at_least=1.0,
             low=1.0,
         )
-    simulator.shut_down()
+    pool.shut_down()

@@ -18,7 +18,7 @@ from gpu.steps import CAMERAS, STATES, within
 from rlnb.launchers import LocalLauncher
 from rlnb.records.camera_files import FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 STATE, LOOKED_AT = STATES[0][0], CAMERAS[0][0]
 SHARE = 0.02
@@ -65,7 +65,7 @@ def _measure(what: str, price: Price, part: Part, seconds: float) -> None:
     ends_s = time.monotonic() + seconds
     case = replace(price.case, num_envs=part.size(price.case.num_envs, price.small))
     case.selected.card()
-    simulator.shut_down()
+    pool.shut_down()
     both = LocalLauncher(max_running=2)
     arguments = {**price.arguments, **part.size({}, price.small_arguments)}
     rates = []

@@ -12,7 +12,7 @@ from against_isaaclab import Case
 from turns import horizon_of, led_in, our_side, pairs, stock_side
 
 from gpu.part import ENOUGH, FEWEST, Measure, Part
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 CAMERA = "Isaac-Cartpole-Camera-Direct"
 HAND = "Isaac-Reorient-Cube-Shadow-Camera-Direct"
@@ -48,7 +48,7 @@ def beside_stock(part: Part, case: Case, seconds: float) -> None:
     folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     ends_s = time.monotonic() + seconds
     horizon = horizon_of(case, "rsl_rl")
-    simulator.shut_down()  # it has read the task's card
+    pool.shut_down()  # it has read the task's card
     per_iteration = case.num_envs * horizon
     rates = []
     with stock_side(case, "rsl_rl", folder, part.device) as stock, our_side(case, "rsl_rl", part.device) as (ours, _):

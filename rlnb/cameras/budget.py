@@ -13,7 +13,8 @@ from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_number
 from rlnb.protocol.requests import Budget, Cost, Costs
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.spec import Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task, task_card
@@ -145,7 +146,7 @@ class CameraBudget:
         return table(heads, rows, caption=f"Camera frames of {self.task} on this machine{kinds}")
 
 
-@far.takes_launcher
+@placement.takes_launcher
 def camera_budget(
     task: Task | str,
     *,
@@ -198,7 +199,7 @@ def camera_budget(
         device=device,
     )
     with status(f"Measuring camera frames of {task.id}") as show:
-        costs = simulator.request(request, python, asset_root, warm=warm, meanwhile=lambda costs: show(read(costs)))
+        costs = pool.request(request, python, asset_root, warm=warm, meanwhile=lambda costs: show(read(costs)))
     return read(costs)
 
 

@@ -21,7 +21,8 @@ from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.protocol import requests
 from rlnb.protocol.requests import Clip
 from rlnb.records.facts import RunFacts
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.files import whole
@@ -174,7 +175,7 @@ def _faults(
     ]
 
 
-@far.takes_launcher
+@placement.takes_launcher
 def preview(
     task: Task | RunFacts | str,
     *,
@@ -270,7 +271,7 @@ def _preview_of(
     def show_first(clip: Clip) -> None:
         show(of(clip, inspected=False).image)
 
-    return of(simulator.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))
+    return of(pool.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))
 
 
 # -- a viewer --------------------------------------------------------------------------------------------------------

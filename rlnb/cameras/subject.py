@@ -12,7 +12,7 @@ from rlnb.records.facts import RunFacts, checkpoint_of, find_run
 from rlnb.records.options import env_mode
 from rlnb.records.remote import refuse_far
 from rlnb.records.trust import require_trusted_owner, task_of
-from rlnb.simulation import far
+from rlnb.simulation import placement
 from rlnb.spec import EnvMode, Task
 from rlnb.tasks.task import as_task
 
@@ -81,7 +81,7 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
             raise RlnbError(f"checkpoint={str(checkpoint)!r} belongs to no run. Pass the run as well: policy=run.")
         return None
     path = checkpoint_of(run.record, checkpoint)
-    if not far.has_run(run.path):
+    if not placement.has_run(run.path):
         refuse_far(run.record.folder, run.path / path)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")

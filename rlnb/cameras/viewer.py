@@ -17,7 +17,8 @@ from rlnb.errors import RlnbError
 from rlnb.protocol.requests import Address, View
 from rlnb.records.facts import RunFacts
 from rlnb.settings import options
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import EnvMode, Task
 from rlnb.storage.files import whole
@@ -80,7 +81,7 @@ class Viewer:
         return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
 
 
-@far.takes_launcher
+@placement.takes_launcher
 def view(
     task: Task | RunFacts | str,
     *,
@@ -144,4 +145,4 @@ def view(
             seed=seed,
             device=device,
         )
-        return Viewer(task.id, simulator.start_process(python, asset_root, far.chosen()), request)
+        return Viewer(task.id, pool.start(python, asset_root, placement.chosen()), request)

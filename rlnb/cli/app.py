@@ -212,10 +212,10 @@ def compile_kernels(
     """
     import rlnb
     from rlnb.protocol.requests import Compile
-    from rlnb.simulation.simulator import request
+    from rlnb.simulation.pool import pool
 
     for task in tasks:
-        compilation = request(Compile(task=rlnb.task(task)), python, asset_root)
+        compilation = pool.request(Compile(task=rlnb.task(task)), python, asset_root)
         size = f"{compilation.cache_mib:.0f} MiB"
         screen.say(f"{task}: {compilation.seconds:.1f} s; cache: {compilation.cache} ({size})")
 
@@ -241,12 +241,12 @@ def tasks(
     from rlnb.display.status import status
     from rlnb.protocol import requests
     from rlnb.settings import options
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
     from rlnb.tasks.task import module_names
 
     call = requests.Tasks(imports=module_names(options.imports if imports is None else imports))
     with status("Listing the tasks of Isaac Lab (10 to 15 s)"):
-        names = simulator.request(call, python, asset_root).ids
+        names = pool.request(call, python, asset_root).ids
     glob = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     matches = [name for name in names if fnmatch.fnmatchcase(name.lower(), glob)]
     if not matches:

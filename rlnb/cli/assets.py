@@ -95,7 +95,7 @@ def mirror(
     import rlnb
     from rlnb.display.status import status
     from rlnb.protocol import requests
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
     *names, folder = tasks
     if not names:
@@ -105,7 +105,7 @@ def mirror(
     destination = Path(folder).absolute()
     request = requests.Mirror(tasks=tuple(rlnb.task(name) for name in names), folder=str(destination))
     with status(f"Copying the files of {', '.join(names)}"):
-        reply = simulator.request(request, python, asset_root)
+        reply = pool.request(request, python, asset_root)
     size = f"{reply.bytes / 2**20:.1f} MiB"
     counts = f"{len(reply.copied)} files copied, {size}; {len(reply.existing)} existed already"
     screen.say(f"{reply.root} to {destination}: {counts}")

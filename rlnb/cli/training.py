@@ -85,7 +85,7 @@ def train(
 ) -> None:
     """Train a task. Ctrl-C stops waiting; the run continues."""
     import rlnb
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
     overrides, agent_set, settings, launcher_args = values(
         set=set_, agent=agent, launcher_set=launcher_set, launcher_arg=launcher_arg
@@ -100,7 +100,7 @@ def train(
         launcher_args=launcher_args,
         imports=imports,
     )
-    simulator.keep_none()
+    pool.keeps = False
     run = rlnb.train(
         task_,
         agent=[agent_config or {}, agent_set],
@@ -202,12 +202,12 @@ def rerun(
 ) -> None:
     """Train a run again, with its code, config and seed. Options replace its arguments."""
     import rlnb
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
 
     (settings,) = values(launcher_set=launcher_set)
     arguments["launcher"] = _launcher(launcher, settings)
     changes = {name: value for name, value in arguments.items() if value is not None}
-    simulator.keep_none()
+    pool.keeps = False
     _wait_or_detach(rlnb.train(like=run, tags=tag or (), trust=trust, **changes), wait)
 
 

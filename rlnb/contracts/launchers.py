@@ -129,7 +129,7 @@ class ArrayLauncher(Launcher, Protocol):
 
 
 @runtime_checkable
-class FarLauncher(Launcher, Protocol):
+class MirrorLauncher(Launcher, Protocol):
     """A :class:`Launcher` of another machine, whose runs are only mirrored in their folders here."""
 
     def fetch(self, run_dir: Path, names: Sequence[str]) -> None:

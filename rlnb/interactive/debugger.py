@@ -27,7 +27,8 @@ from rlnb.interactive.debug_adapter import Adapter, Frame
 from rlnb.interactive.simulator import Simulator
 from rlnb.protocol.requests import Close, Debug, EnvData, Listen, Picture, Read, Replay, Request, Reset, Step
 from rlnb.settings import options
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.spec import Task
 from rlnb.storage.files import whole
 from rlnb.tasks.task import as_task, task_card
@@ -107,7 +108,7 @@ class Debugger:
     """
 
     def __init__(self, task: Task, request: Debug | Replay, python: str | None, asset_root: str | None) -> None:
-        self._task, self._interpreter = task, (python, asset_root, far.chosen())
+        self._task, self._interpreter = task, (python, asset_root, placement.chosen())
         self._adapter: Adapter | None = None
         self._listens = False
         self._lines: dict[str, dict[int, str]] = {}
@@ -277,7 +278,7 @@ class Debugger:
     def _request(self, request: Request[A]) -> A:
         self._refuse_if_stopped()
         # Always use the living simulator, even if rlnb.options.warm is False: the env must survive this request.
-        return simulator.request(request, *self._interpreter, warm=True)
+        return pool.request(request, *self._interpreter, warm=True)
 
     def _refuse_if_stopped(self) -> None:
         if self._stop is None and self._adapter is not None:
@@ -299,7 +300,7 @@ class Debugger:
         if self._adapter is None:
             return self._ended(step_of(self._request(request)))
         self._refuse_if_stopped()
-        self._running = _in_the_background(lambda: simulator.request(request, *self._interpreter, warm=True))
+        self._running = _in_the_background(lambda: pool.request(request, *self._interpreter, warm=True))
         return self._until_stopped()
 
     def _go_on(self, thread: int, how: str) -> EnvStep | Stop:

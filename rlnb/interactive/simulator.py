@@ -11,8 +11,8 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.protocol import requests
 from rlnb.settings import options
-from rlnb.simulation import far
-from rlnb.simulation import simulator as living
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
 from rlnb.tasks.task import as_task
@@ -85,11 +85,11 @@ class Simulator:
         Returns:
             Duration in seconds.
         """
-        return living.request(requests.Compile(task=as_task(task)), *self._settings, warm=True).seconds
+        return pool.request(requests.Compile(task=as_task(task)), *self._settings, warm=True).seconds
 
     def wait(self) -> Simulator:
         """Wait until the simulator answers, starting it if necessary."""
-        living.request(requests.Ping(), *self._settings, warm=True)
+        pool.request(requests.Ping(), *self._settings, warm=True)
         return self
 
     @property
@@ -103,30 +103,16 @@ class Simulator:
 
     def restart(self) -> Simulator:
         """End the simulator and start a fresh one in the background. A job on a node goes on."""
-        python, asset_root, launcher = self._settings
-        if launcher is not None:
-            far.restart(launcher, python, asset_root)
-        else:
-            living.shut_down_here()
-            living.living_process(python, asset_root)
+        pool.restart(*self._settings)
         return self
 
     def close(self) -> None:
         """End the simulator, and its job on a node. The next request starts a fresh one."""
-        python, asset_root, launcher = self._settings
-        if launcher is not None:
-            far.close(launcher, python, asset_root)
-        else:
-            living.shut_down_here()
+        pool.close(*self._settings)
 
     @property
     def _worker(self) -> SimulatorProcess | None:
-        python, asset_root, launcher = self._settings
-        if launcher is not None:
-            return far.current(launcher, python, asset_root)
-        current = living.current()
-        fits = current is not None and (current.python, current.asset_root) == (python, asset_root)
-        return current if current is not None and fits and current.alive else None
+        return pool.current(*self._settings)
 
     def __repr__(self) -> str:
         if self._worker is None:
@@ -143,9 +129,10 @@ class Simulator:
 
 def simulators() -> list[Simulator]:
     """Return the living simulators of this kernel, on this machine and in jobs. None is started."""
-    near = living.current()
-    first = [Simulator(near.python, near.asset_root)] if near is not None and near.alive else []
-    return [*first, *(Simulator(one.python, one.asset_root, one.job.launcher) for one in far.all_living() if one.job)]
+    return [
+        Simulator(process.python, process.asset_root, process.job.launcher if process.job else None)
+        for process in pool.all_running()
+    ]
 
 
 def simulator(
@@ -167,7 +154,7 @@ def simulator(
         CheckError: The launcher cannot start the job; nothing was started.
     """
     settings = python or options.python, asset_root or options.asset_root
-    launcher = far.refined(launcher or options.simulator)
+    launcher = placement.launcher_of(launcher or options.simulator)
     with status(f"Starting the simulator on {launcher.name}") if launcher else contextlib.nullcontext():
-        living.living_process(*settings, launcher)
+        pool.running(*settings, launcher)
     return Simulator(*settings, launcher)

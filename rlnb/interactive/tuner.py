@@ -18,7 +18,8 @@ from rlnb.interactive.simulator import Simulator
 from rlnb.protocol import requests
 from rlnb.protocol.requests import Open, Request
 from rlnb.settings import options
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.spec import Json, Task
 from rlnb.tasks.task import as_task, task_card
 
@@ -42,7 +43,7 @@ class Tuner:
         self, task: Task, card: TaskCard, request: Open, python: str | None = None, asset_root: str | None = None
     ) -> None:
         self._task, self._card, self._request = task, card, request
-        self._interpreter = python, asset_root, far.chosen()
+        self._interpreter = python, asset_root, placement.chosen()
         self._lock = threading.Lock()
         self._overrides: dict[str, Json] = {}
         self.how = ""
@@ -118,7 +119,7 @@ class Tuner:
     def _ask(self, request: Request[A]) -> A:
         # Always use the living simulator, even if rlnb.options.warm is False: the env must survive this request.
         with self._lock:
-            return simulator.request(request, *self._interpreter, warm=True)
+            return pool.request(request, *self._interpreter, warm=True)
 
     def _with(self, overrides: Mapping[str, Json]) -> Task:
         return dataclasses.replace(self._task, overrides={**self._task.overrides, **overrides})
@@ -147,7 +148,7 @@ class Tuner:
         return table(["term", "weight", "mean over envs", "min to max"], rows, caption=self._task.id) + note
 
 
-@far.takes_launcher
+@placement.takes_launcher
 def tune(
     task: Task | str,
     *,

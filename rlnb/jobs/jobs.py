@@ -31,7 +31,8 @@ from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.repetition import differences
 from rlnb.records.trust import decided_by, foreign_owner, require_trusted_owner
 from rlnb.settings import options
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import entries, files
@@ -82,16 +83,16 @@ def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
     library, checkpoint = plugins.library(record.library), record.path / job_options.checkpoint
     if not library.simulator or wrapper is not None:
         why = f"{library.name} has no simulator" if not library.simulator else "a container or a plugin wraps its jobs"
-        if far.of_this_call.get() is not None:
+        if placement.of_this_call.get() is not None:
             raise RunError(f"launcher= is not possible for {record.id}, since {why}. Leave it out.")
         return False
-    if far.of_this_call.get() is None:
+    if placement.of_this_call.get() is None:
         is_here = remote.remote_of(record.folder) is None  # otherwise the run's own machine has its checkpoints
-        if not options.warm or not (is_here or far.has_run(record.path)):
+        if not options.warm or not (is_here or placement.has_run(record.path)):
             return False
-    if not far.has_run(record.path):
+    if not placement.has_run(record.path):
         remote.refuse_far(record.folder, checkpoint)
-    if far.shares_no_folder() and not checkpoint.is_relative_to(record.path):
+    if placement.shares_no_folder() and not checkpoint.is_relative_to(record.path):
         logs = record.folder.logs
         raise RunError(f"{checkpoint} is not in the folder of {record.id}, so it is not sent. Copy it into {logs}.")
     return True
@@ -241,7 +242,7 @@ class NewJob:
             undo()
             raise
         if worker is not None:
-            simulator.lend(worker, folder)
+            pool.release(worker, folder)
             if worker.job is not None:
                 return  # no process of this machine has the job, so its state follows from the heartbeat
         with contextlib.suppress(OSError):  # a full disk; the job runs, and its state follows from the heartbeat
@@ -254,8 +255,8 @@ class NewJob:
         """
         settings = self.manifest.python, self.manifest.asset_root
         if type(self.launcher) is LocalLauncher:
-            return simulator.idle_process(*settings) if (options.warm if warm is None else warm) else None
-        worker = far.idle(self.launcher, *settings)
+            return pool.idle(*settings) if (options.warm if warm is None else warm) else None
+        worker = pool.idle(*settings, self.launcher)
         if worker is not None and warm is None:
             what = "The living simulator of this kernel holds a node of the same launcher (%s)."
             logger.info(what + " With rlnb.train(..., warm=True), a training runs there at once.", worker.job)
@@ -467,11 +468,11 @@ def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOption
     job = Job(kind=kind, options=to_json(job_options))
     folder = record.folder.next_job(kind, lambda name: {JOB: job})
     try:
-        if far.shares_no_folder():
+        if placement.shares_no_folder():
             _do_there(record, job, folder)
         else:
             request = requests.RunJob(kind=kind, job_dir=str(folder.path))
-            simulator.request(request, *_settings(record), warm=_warm())
+            pool.request(request, *_settings(record), warm=_warm())
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
         if isinstance(exc, NotFiniteError):  # as a process of its own writes it
@@ -488,12 +489,12 @@ def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOption
 
 def _warm() -> bool:
     """Return whether the simulator that lives already does the job. A call that names a launcher may start another."""
-    return options.warm or far.of_this_call.get() is None
+    return options.warm or placement.of_this_call.get() is None
 
 
 def _settings(record: RunRecord) -> tuple[str | None, str | None]:
     """Return interpreter and asset root of the worker. The interpreter of a run is one of the run's machine."""
-    is_elsewhere = far.shares_no_folder() and not far.has_run(record.path)
+    is_elsewhere = placement.shares_no_folder() and not placement.has_run(record.path)
     return None if is_elsewhere else record.manifest.python, record.manifest.asset_root
 
 
@@ -507,7 +508,7 @@ def _do_there(record: RunRecord, job: Job, folder: JobDir) -> None:
     files.make_subfolder(out)
     try:
         request = requests.RunJobThere(kind=job.kind, job_dir=str(folder.path), job=job, out=str(out))
-        answer = simulator.request(request, *_settings(record), warm=_warm())
+        answer = pool.request(request, *_settings(record), warm=_warm())
         _take(folder, answer.files)
     except OSError as exc:
         raise RlnbError(f"The files of the job cannot be written: {exc}. Free space in {record.path}.") from exc

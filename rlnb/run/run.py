@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rlnb.contracts.launchers import FarLauncher
+from rlnb.contracts.launchers import MirrorLauncher
 from rlnb.errors import RunError
 from rlnb.hooks import plugins
 from rlnb.jobs.alerts import follow
@@ -17,7 +17,7 @@ from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.options import ExportOptions, env_mode, export_files_of, formats_of
 from rlnb.records.record import JobRecord
 from rlnb.records.remote import REMOTE
-from rlnb.simulation.far import takes_launcher
+from rlnb.simulation.placement import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
 from rlnb.storage.files import whole
 from rlnb.training.arguments import TrainArguments, split_alerts
@@ -159,7 +159,7 @@ class Run(RunFacts):
         path = self.path / checkpoint_of(self._record, checkpoint)
         if path in self.checkpoints.far:
             launcher = plugins.launcher_of(self.manifest)
-            if not isinstance(launcher, FarLauncher):
+            if not isinstance(launcher, MirrorLauncher):
                 raise RunError(f"{self.id} was not made by a launcher of another machine. Move {REMOTE} away.")
             paths = self.checkpoints.far_files(path)
             launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])

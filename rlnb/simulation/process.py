@@ -96,7 +96,7 @@ class SimulatorProcess:
         """Number of requests that the worker has answered."""
         self.used_s = time.monotonic()
         """Time of the last use, on the monotonic clock."""
-        self._is_lent = False
+        self._is_adopted = False
         self._condition = Condition(job.launcher.name if job is not None else "")
         self._forwards: dict[int, Forward] = {}
         self._doing = ("", 0.0)
@@ -126,7 +126,7 @@ class SimulatorProcess:
 
     @property
     def alive(self) -> bool:
-        return not self._is_lent and self._agent.poll() is None
+        return not self._is_adopted and self._agent.poll() is None
 
     @property
     def pid(self) -> int:
@@ -330,7 +330,7 @@ class SimulatorProcess:
         This object is not alive until :meth:`is_back` returns True.
         """
         with self._lock:
-            self._is_lent = True
+            self._is_adopted = True
             if self.job is not None:
                 self.job.trainings.append(JobDir(job_dir))
             try:
@@ -350,7 +350,7 @@ class SimulatorProcess:
                 if isinstance(message := messages.message(text), messages.Returned):
                     ready = Ready(rlnb=message.rlnb, pid=message.pid)
                     self._condition.ready = ready if message.pid else self._condition.ready
-                    self._is_lent, self.used_s = False, time.monotonic()
+                    self._is_adopted, self.used_s = False, time.monotonic()
                     return True
             self._agent.wait()
             return False

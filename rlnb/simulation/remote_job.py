@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rlnb.contracts.launchers import FarLauncher, Launcher
+from rlnb.contracts.launchers import Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import require
@@ -158,7 +158,7 @@ class SimulatorJob(ABC):
 
 
 @runtime_checkable
-class HoldsSimulators(Protocol):
+class SimulatorLauncher(Protocol):
     """A launcher of another machine. It starts the jobs of simulators itself, since their folders are there."""
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
@@ -289,14 +289,8 @@ def job_of(launcher: Launcher, python: str | None, asset_root: str | None) -> Si
         CheckError: The launcher cannot start the job; nothing was started.
         RlnbError: There is no key for the job, or the launcher failed.
     """
-    if isinstance(launcher, HoldsSimulators):
+    if isinstance(launcher, SimulatorLauncher):
         return launcher.simulator_job(python, asset_root)
-    if isinstance(launcher, FarLauncher):
-        what = (
-            f"{launcher.name} cannot hold a simulator: its jobs are on a machine that shares no folder with this one."
-        )
-        fix = 'Use launcher=None for a simulator on this machine, or rlnb.ssh("user@host").'
-        raise CheckError(f"simulator on {launcher.name}", [Problem(what=what, fix=fix)])
     return SharedJob(launcher, python, asset_root)
 
 

@@ -19,7 +19,8 @@ from rlnb.errors import RlnbError
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
 from rlnb.settings import Root, options
-from rlnb.simulation import far, simulator
+from rlnb.simulation import placement
+from rlnb.simulation.pool import pool
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.access import ForeignLinkError
@@ -48,7 +49,7 @@ def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) 
 def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
     """Return the card that the living simulator makes, and cache it."""
     with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
-        card = simulator.request(requests.Card(task=task), python, asset_root)
+        card = pool.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)
     is_faulty = bool(card.requires) or any(asset.fix for asset in card.own_assets.values())
     if path is not None and not is_faulty:  # a fault is looked at again
@@ -64,7 +65,7 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
 
     The package versions of another interpreter, which the file name depends on, are unknown in this process.
     """
-    if python is not None or options.simulator is not None or far.of_this_call.get() is not None:
+    if python is not None or options.simulator is not None or placement.of_this_call.get() is not None:
         return None
     parts = {
         "schema": CARD_SCHEMA,

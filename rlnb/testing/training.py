@@ -22,7 +22,7 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.records.checkpoints import files_of
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.spec import ENDED, Json
 from rlnb.testing.runs import learned, lives, measured, processes_of, until
 
@@ -75,7 +75,7 @@ class TrainingConformance:
         yield folder / "rlnb-runs"
         for run in rlnb.runs():
             run.cancel()
-        simulator.shut_down()
+        pool.shut_down()
         patch.undo()
 
     @classmethod

@@ -33,7 +33,7 @@ from rlnb.launch.detached import DetachedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
 from rlnb.settings import Root
-from rlnb.simulation import far
+from rlnb.simulation import placement
 from rlnb.spec import Json, Manifest
 from rlnb.storage import access, files
 from rlnb.storage.serial import to_json
@@ -141,7 +141,7 @@ def _check_training(
 
 def _worker_python(manifest: Manifest) -> str:
     """Return the interpreter that has made the task card."""
-    simulator = far.chosen()
+    simulator = placement.chosen()
     default = sys.executable if simulator is None else getattr(simulator, "python", None) or "python"
     return manifest.python or str(default)
 

@@ -8,7 +8,7 @@ from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.protocol import requests
 from rlnb.records.facts import RunFacts
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.spec import Manifest, Task
 from rlnb.training.arguments import TrainArguments
 from rlnb.training.auto_ranks import with_fastest_ranks
@@ -89,7 +89,7 @@ def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
     )
     try:
         with status(f"Stepping {manifest.task.id} {EXAMINED_STEPS} times"):
-            examination = simulator.request(request, manifest.python, manifest.asset_root, warm=warm)
+            examination = pool.request(request, manifest.python, manifest.asset_root, warm=warm)
     except RlnbError as exc:  # an error in the task's own code is what the check is for
         return [Problem(what=str(exc))]
     return [

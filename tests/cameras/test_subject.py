@@ -15,7 +15,7 @@ from rlnb.protocol.requests import Policy
 from rlnb.records import remote
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
-from rlnb.simulation import far
+from rlnb.simulation import placement
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -98,5 +98,5 @@ def test_a_checkpoint_that_is_on_another_machine_acts_in_the_simulator_there_alo
     run = RunFacts(run.path)
     with pytest.raises(rlnb.RunError, match=r"model_30\.pt of .* is on gpu7, and not here"):
         of(run)
-    with far.on(Machine()):  # type: ignore[arg-type]
+    with placement.on(Machine()):  # type: ignore[arg-type]
         assert of(run).policy == Policy(run=str(run.path), checkpoint="logs/model_30.pt", trust=False)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 
 @pytest.fixture
 def python(root: Path, viewer: str) -> Iterator[str]:
     """Command of the worker's interpreter. Processes started with it end with the test."""
     yield viewer
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:

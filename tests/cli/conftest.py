@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 import rlnb
 from rlnb.cli import app
 from rlnb.settings import options
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.spec import ENDED
 
 ITERATIONS = 5
@@ -23,7 +23,7 @@ TIMEOUT_S = 60.0
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """A function that runs a command in this process, with its runs below ``tmp_path``."""
     monkeypatch.setattr(options, "root", tmp_path)
-    monkeypatch.setattr(simulator, "_keep", True)  # `train` changes it
+    monkeypatch.setattr(pool, "keeps", True)  # `train` changes it
     monkeypatch.delenv("RLNB_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / ".queue"))  # do not queue behind other trainings of this machine

@@ -18,7 +18,7 @@ from rlnb.cli import app as cli
 from rlnb.cli import assets as cli_assets
 from rlnb.cli import plugins
 from rlnb.doctor import doctor
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 Invoke = Callable[..., Result]
 Start = Callable[..., str]
@@ -132,7 +132,7 @@ def test_libraries_are_listed(invoke: Invoke) -> None:
 @pytest.mark.isaaclab
 def test_tasks_finds_cartpole_in_isaac_lab(invoke: Invoke) -> None:
     result = invoke("tasks", "cartpole")
-    simulator.shut_down()
+    pool.shut_down()
     assert result.exit_code == 0, result.output
     names = result.stdout.split()
     assert "Isaac-Cartpole-Direct" in names

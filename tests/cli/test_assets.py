@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from rlnb.configs.card import Asset, AssetRoot, TaskCard
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 Invoke = Callable[..., Result]
 
@@ -32,7 +32,7 @@ def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
         mirrors.append(mirror)
         return answers.pop(0)
 
-    monkeypatch.setattr(simulator, "request", request)
+    monkeypatch.setattr(pool, "request", request)
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
     assert "2 files copied, 3.0 MiB; 1 existed already" in result.stdout
     assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
@@ -86,7 +86,7 @@ def test_assets_check_fails_if_a_file_is_missing_now(
 def test_the_assets_of_cartpole_exist(invoke: Invoke) -> None:
     """Needs ISAACSIM_ASSET_ROOT or the asset pack, which the worker builds if NVIDIA's cloud is not reachable."""
     result = invoke("assets", "check", "Isaac-Cartpole-Direct")
-    simulator.shut_down()
+    pool.shut_down()
     assert result.exit_code == 0, result.output
     assert re.search(r"cartpole\.usd", result.stdout)
     assert " missing " not in result.stdout

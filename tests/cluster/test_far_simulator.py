@@ -18,7 +18,7 @@ from runs_on_nodes import wait_until
 
 import rlnb
 from rlnb.protocol import requests
-from rlnb.simulation import far
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.simulation.remote_job import SharedJob
 
@@ -28,10 +28,10 @@ WALLTIME = "00:10:00"
 
 @pytest.fixture
 def living(slurm: Any, clean: Path, tmp_path: Path) -> Iterator[SimulatorProcess]:
-    process = far.living(rlnb.slurm(walltime=WALLTIME), interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, rlnb.slurm(walltime=WALLTIME))
     process.request(requests.Ping())
     yield process
-    far.shut_down()
+    pool.shut_down()
     wait_until(lambda: not slurm.jobs(), 60)
 
 
@@ -40,7 +40,7 @@ def test_a_job_of_the_queue_holds_the_simulator_and_leaves_with_it(living: Simul
     assert str(living.job).startswith("slurm job ")
     assert " until " in str(living.job), "the walltime is known"
     assert len(slurm.jobs()) == 1
-    far.shut_down()
+    pool.shut_down()
     assert wait_until(lambda: not slurm.jobs(), 60) < 60.0
     until_gone(living.job.folder.path, 60.0)
 
@@ -56,7 +56,7 @@ def test_a_node_that_is_killed_is_named_within_ten_seconds_and_the_next_request_
         living.request(requests.Card(task=rlnb.Task(id="endless")))
     assert time.monotonic() - begin_s < 10.0
     print(raised.value)
-    again = far.living(living.job.launcher, living.python, living.asset_root)
+    again = pool.running(living.python, living.asset_root, living.job.launcher)
     again.request(requests.Ping())
     assert again.job is not living.job
 
@@ -64,9 +64,9 @@ def test_a_node_that_is_killed_is_named_within_ten_seconds_and_the_next_request_
 KERNEL = """
 import sys
 import rlnb
-from rlnb.simulation import far
 from rlnb.protocol import requests
-process = far.living(rlnb.slurm(walltime="00:10:00"), {python!r}, None)
+from rlnb.simulation.pool import pool
+process = pool.running({python!r}, None, rlnb.slurm(walltime="00:10:00"))
 process.request(requests.Ping())
 print(process.job.folder.path, flush=True)
 sys.stdin.read()

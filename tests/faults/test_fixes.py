@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -35,7 +35,7 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(rlnb.options, "root", folder)
         patch.setattr(rlnb.options, "warm", True)
         yield folder
-        simulator.shut_down()
+        pool.shut_down()
 
 
 def done(fix: str, arguments: dict[str, Any]) -> dict[str, Any]:

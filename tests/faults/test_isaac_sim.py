@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.storage import files
 from rlnb.tasks import source
 
@@ -67,14 +67,14 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setattr(rlnb.options, "root", root / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
     yield root / "kit.log"
-    simulator.shut_down()
+    pool.shut_down()
     patch.undo()
 
 
 @pytest.fixture
 def log(kit: Path) -> Path:
     """The stand-in's log, empty, and no living simulator."""
-    simulator.shut_down()
+    pool.shut_down()
     kit.unlink(missing_ok=True)
     write("Kit")
     return kit
@@ -193,7 +193,7 @@ def test_a_module_that_loads_usd_at_its_top_gets_an_error_that_names_its_imports
 @pytest.mark.slow
 def test_every_verb_leaves_the_same_records_as_without_isaac_sim(log: Path) -> None:
     plain = records(without_kit())
-    simulator.shut_down()
+    pool.shut_down()
     assert starts(log) == []
     assert records("Kit") == plain
     assert len({event["pid"] for event in starts(log)}) >= 2, "a training gives its process back to the kernel"

@@ -146,7 +146,7 @@ def measured(part: Part) -> Measured:
 @pytest.fixture(scope="module")
 def folder(device: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Provide a root, a queue, the local assets and a living simulator for the module."""
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
     from rlnb.worker.assets.packs import build
 
     root = tmp_path_factory.mktemp("gpu")
@@ -158,4 +158,4 @@ def folder(device: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         yield root / "rlnb-runs"
         for run in rlnb.runs():
             run.cancel()
-        simulator.shut_down()
+        pool.shut_down()

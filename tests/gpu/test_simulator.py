@@ -19,7 +19,7 @@ from rlnb.machine.gpus import visible_gpus
 from rlnb.node.usage import Gpus
 from rlnb.records.camera_files import FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 if TYPE_CHECKING:
     from gpu.part import Part
@@ -145,7 +145,7 @@ def settled_gib() -> float:
 def test_previews_keep_no_memory_and_a_closed_simulator_none(folder: Path, device: str, part: Part) -> None:
     """Each value is recorded as soon as it is known: before the simulator, during its previews, and after its end."""
     what, bound = "memory of previews", f"growth <= {GROWTH_GIB:g}, left <= {LEFT_GIB:g} GiB"
-    simulator.shut_down()
+    pool.shut_down()
     before = settled_gib() if device != "cpu" else 0.0
     text = f"before {before:.2f} GiB; during"
     held = []
@@ -155,7 +155,7 @@ def test_previews_keep_no_memory_and_a_closed_simulator_none(folder: Path, devic
         text += f" {held[-1]:.2f}"
         part.record(what, f"{text}; not measured after its end", bound, False)
     growth = held[-1] - held[1]
-    simulator.shut_down()
+    pool.shut_down()
     text += " GiB after each preview; after the simulator's end"
     if device == "cpu":
         part.record(what, f"{text} not counted on a CPU", bound, False)

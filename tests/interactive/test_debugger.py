@@ -14,7 +14,7 @@ from rlnb import options
 from rlnb.interactive.debugger import step_of
 from rlnb.protocol.requests import EnvData
 from rlnb.results import Debugger, EnvStep, Stop
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 
 NUM_ENVS = 3
@@ -50,7 +50,7 @@ def debugger(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Debugger]:
     debugger = rlnb.debug("Puck", num_envs=NUM_ENVS, device="cpu")
     yield debugger
     debugger.close()
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def line_of(text: str) -> int:

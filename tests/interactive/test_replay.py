@@ -13,7 +13,7 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.results import EnvStep
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 
 NUM_ENVS, ENV, STEP = 16, 5, 69
@@ -48,7 +48,7 @@ def run(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rlnb.Run]:
     with pytest.raises(rlnb.RunError):
         run.wait(300)
     yield run
-    simulator.shut_down()
+    pool.shut_down()
 
 
 @pytest.mark.isaaclab

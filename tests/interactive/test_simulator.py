@@ -7,7 +7,7 @@ from far_node import Node
 
 import rlnb
 from rlnb.interactive.simulator import Simulator
-from rlnb.simulation import far
+from rlnb.simulation import placement
 
 
 def test_without_a_simulator_there_is_no_state_no_job_and_no_memory() -> None:
@@ -21,7 +21,7 @@ def test_what_is_no_launcher_is_refused_and_the_local_one_is_this_machine(monkey
     with pytest.raises(rlnb.RlnbError, match=r"'slurm' is not a launcher for the simulator\. Use one of"):
         rlnb.simulator("slurm")  # type: ignore[arg-type]
     monkeypatch.setattr(rlnb.options, "simulator", rlnb.local())
-    assert far.chosen() is None
+    assert placement.chosen() is None
     node = Node()
     monkeypatch.setattr(rlnb.options, "simulator", node)
-    assert far.chosen() is node
+    assert placement.chosen() is node

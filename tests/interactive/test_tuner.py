@@ -58,7 +58,7 @@ class Rote:
 @pytest.fixture
 def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
     simulator = Rote()
-    monkeypatch.setattr(tuning.simulator, "request", simulator)
+    monkeypatch.setattr(tuning.pool, "request", simulator)
     monkeypatch.setattr(tuning, "task_card", lambda *_, **__: CARD)
     return simulator
 

@@ -24,6 +24,7 @@ from rlnb.records.layout import RunDir
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.reports.sections import _summary
+from rlnb.simulation.pool import SimulatorPlace
 from rlnb.spec import Job, JobKind
 from rlnb.storage import files
 
@@ -89,7 +90,7 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
         def request(self, *_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
+    monkeypatch.setattr(SimulatorPlace, "running", lambda *_: Interrupted())
     with pytest.raises(KeyboardInterrupt):
         in_simulator(run.record, "evaluate", CheckpointOptions(checkpoint="logs/model_4.json"))
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]

@@ -30,7 +30,7 @@ from rlnb.mirror.simulator import FarJob
 from rlnb.plugin import Problem
 from rlnb.protocol import requests
 from rlnb.records.evaluation import EvaluateOptions
-from rlnb.simulation import far
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.simulation.remote_job import RELAY
 
@@ -39,10 +39,10 @@ WAIT_S = 60.0
 
 @pytest.fixture
 def living(door: Any, tmp_path: Path) -> Iterator[SimulatorProcess]:
-    process = far.living(door, interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, door)
     process.request(requests.Ping())
     yield process
-    far.shut_down()
+    pool.shut_down()
     assert process.job is not None
     until_gone(process.job.folder.path, WAIT_S)
 
@@ -81,7 +81,7 @@ def test_cells_travel_and_pictures_come_back(living: SimulatorProcess, tmp_path:
 def test_the_port_of_a_view_leads_there(living: SimulatorProcess) -> None:
     ports: list[int] = []
     request = requests.View(task=rlnb.Task(id="Lift"), num_envs=1)
-    view = far.start(living.job.launcher, living.python, None)  # type: ignore[union-attr]
+    view = pool.start(living.python, None, living.job.launcher)  # type: ignore[union-attr]
 
     def show() -> None:
         with pytest.raises(rlnb.WorkerError):
@@ -125,9 +125,9 @@ def test_without_the_connection_the_job_ends_and_the_next_request_starts_another
         time.sleep(0.1)
     (Path(door.place) / "shut").touch()
     with pytest.raises(rlnb.CheckError, match="the door is shut"):
-        far.living(door, living.python, None)
+        pool.running(living.python, None, door)
     (Path(door.place) / "shut").unlink()
-    again = far.living(door, living.python, None)
+    again = pool.running(living.python, None, door)
     again.request(requests.Ping())
     assert again.job is not living.job
 
@@ -241,7 +241,7 @@ def evaluates(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         monkeypatch.setattr(plugins, "library", lambda name: library)
 
     yield begin
-    far.shut_down()
+    pool.shut_down()
     until_gone(Path(door.root) / "simulators", WAIT_S)
 
 
@@ -270,7 +270,7 @@ def test_a_run_of_this_machine_is_evaluated_there_with_equal_numbers(
     monkeypatch.setattr(rlnb.options, "simulator", door)
     assert run.evaluate(episodes=4).returns == here.returns
     assert not (Path(door.root) / "runs").exists()
-    (process,) = far.all_living()
+    (process,) = pool.all_running()
     assert process.python == rlnb.options.python, "the interpreter of the run is one of this machine"
     assert run.jobs[-1].state() == "completed"
     with pytest.raises(rlnb.RunError, match=r"FileNotFoundError: .*/logs/gone\.json"):

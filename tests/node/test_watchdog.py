@@ -21,7 +21,7 @@ import rlnb
 from rlnb.node import watchdog
 from rlnb.node.watchdog import Watchdog
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 
 HANGS = """
 import faulthandler, signal, sys, threading
@@ -103,7 +103,7 @@ def test_a_living_simulator_that_hangs_at_its_start_is_reported_and_ended(
 ) -> None:
     caplog.set_level(logging.WARNING)
     with pytest.raises(rlnb.WorkerError, match=r"The worker hangs: it wrote nothing for 3 s(.|\n)*never_ends"):
-        simulator.request(requests.Ping(), stand_in(tmp_path, HANGS), warm=False)
+        pool.request(requests.Ping(), stand_in(tmp_path, HANGS), warm=False)
     assert "The worker is starting, but has written no output for minutes" in caplog.text
     assert "worker.log" in caplog.text
 
@@ -113,12 +113,12 @@ def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run
 ) -> None:
     python = stand_in(tmp_path, ADOPTED)
     rlnb.simulator(python=python).wait()
-    monkeypatch.setattr(simulator, "_keep", False)
+    monkeypatch.setattr(pool, "keeps", False)
     run = rlnb.train("Echo", library="echo", python=python, warm=True)
     with pytest.raises(rlnb.RunError, match="The worker hangs"):
         run.wait(30)
     assert "never_hears_of_its_job" in run.logs(200)
-    simulator.shut_down()
+    pool.shut_down()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import rlnb
 from rlnb.doctor import interpreter
 from rlnb.protocol import requests
 from rlnb.results import Simulator
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 
 WAIT_S = 30.0
@@ -54,9 +54,8 @@ def python(request: pytest.FixtureRequest, isaaclab_sh: str) -> str:
 def living(python: str, tmp_path: Path) -> Iterator[SimulatorProcess]:
     """A living simulator without Isaac Lab."""
     (tmp_path / "worker.py").write_text(WORKER)
-    process = SimulatorProcess(f"{python} {tmp_path / 'worker.py'}", None, tmp_path / "log" / "worker.log")
-    yield process
-    process.close()
+    yield pool.running(f"{python} {tmp_path / 'worker.py'}")
+    pool.shut_down()
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -140,8 +139,8 @@ def test_a_wrapper_that_is_killed_takes_its_worker_along(living: SimulatorProces
 
 def test_a_worker_that_executes_no_python_is_ended_too(living: SimulatorProcess, tmp_path: Path) -> None:
     living.request(requests.Ping())
-    with ThreadPoolExecutor(1) as pool:
-        blocked = pool.submit(living.request, requests.Close())
+    with ThreadPoolExecutor(1) as thread:
+        blocked = thread.submit(living.request, requests.Close())
         time.sleep(1.0)
         living.kill()
         with pytest.raises(rlnb.WorkerError):
@@ -156,8 +155,7 @@ def test_a_training_completes(root: Path, python: str) -> None:
 def test_a_run_adopts_the_living_simulator(
     root: Path, tmp_path: Path, living: SimulatorProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulator, "_current", living)
-    monkeypatch.setattr(simulator, "_keep", False)
+    monkeypatch.setattr(pool, "keeps", False)
     living.request(requests.Ping())
     run = rlnb.train("Echo", library="echo", python=living.python, warm=True, agent={"iteration_s": 1.0})
     until(lambda: run.jobs[0].folder.started.exists())
@@ -219,5 +217,5 @@ def test_the_real_command_line_of_isaac_lab(root: Path, monkeypatch: pytest.Monk
         psutil.wait_procs([worker], timeout=WAIT_S)
         assert not worker.is_running()
     finally:
-        simulator.shut_down()
+        pool.shut_down()
     assert interpreter.look(python, WAIT_S).version("isaaclab")

@@ -12,7 +12,7 @@ import pytest
 import rlnb
 from rlnb.launchers import Catalog
 from rlnb.protocol import requests
-from rlnb.simulation import far, simulator
+from rlnb.simulation.pool import pool
 
 
 def test_verbs_act_on_the_newest_run_or_on_named_runs(shell, root, capsys):
@@ -40,8 +40,8 @@ def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, 
     from far_node import Node, interpreter
 
     python = interpreter(tmp_path)
-    far.living(Node(), python, None).request(requests.Ping())
-    near = simulator.living_process(python)
+    pool.running(python, None, Node()).request(requests.Ping())
+    near = pool.running(python)
     near.request(requests.Ping())
     capsys.readouterr()
     shell.run_cell("%rlnb simulator")
@@ -52,7 +52,7 @@ def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, 
     shell.run_cell("%rlnb simulator close")
     assert "no living simulator" in capsys.readouterr().out
     assert not Catalog([root]).simulators()
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def test_options_and_filters_are_refused_with_the_call_that_takes_them(shell, root):

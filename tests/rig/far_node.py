@@ -75,9 +75,9 @@ import sys
 sys.path[:0] = {folders!r}
 import rlnb
 from far_node import Node
-from rlnb.simulation import far
+from rlnb.simulation.pool import pool
 from rlnb.protocol import requests
-process = far.living({launcher}, {python!r}, None)
+process = pool.running({python!r}, None, {launcher})
 process.request(requests.Ping())
 print(process.job.folder.path, flush=True)
 sys.stdin.read()

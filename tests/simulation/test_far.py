@@ -19,7 +19,7 @@ import rlnb
 from rlnb.interactive.simulator import Simulator
 from rlnb.node.remote_job import LINGER_S
 from rlnb.protocol import requests
-from rlnb.simulation import far
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.simulation.remote_job import ANNOUNCED_S
 
@@ -31,10 +31,10 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProces
     folder = tmp_path_factory.mktemp("node")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rlnb.options, "root", folder / "root")
-        process = far.living(Node(), interpreter(folder), "/assets")
+        process = pool.running(interpreter(folder), "/assets", Node())
         process.request(requests.Ping())
         yield process
-        far.shut_down()
+        pool.shut_down()
         assert process.job is not None
         until_gone(process.job.folder.path, WAIT_S)
 
@@ -42,10 +42,10 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProces
 @pytest.fixture
 def own(root: Path, tmp_path: Path) -> Iterator[SimulatorProcess]:
     """A simulator that the test may end."""
-    process = far.living(Node(), interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, Node())
     process.request(requests.Ping())
     yield process
-    far.shut_down()
+    pool.shut_down()
 
 
 def task_in(folder: Path, text: str = "import helper") -> rlnb.Task:
@@ -98,7 +98,7 @@ def test_a_run_whose_folder_the_node_does_not_see_is_named(living: SimulatorProc
 
 def test_the_port_of_a_view_is_one_of_this_machine(living: SimulatorProcess) -> None:
     assert living.job is not None
-    view = far.start(living.job.launcher, living.python, living.asset_root)
+    view = pool.start(living.python, living.asset_root, living.job.launcher)
     assert view.job is living.job, "the job has two simulators"
     ports: list[int] = []
     request = requests.View(task=rlnb.Task(id="Lift"), num_envs=1)
@@ -174,7 +174,7 @@ def test_a_worker_that_crashes_is_reported_and_the_job_goes_on(own: SimulatorPro
         own.request(requests.Card(task=rlnb.Task(id="crash")))
     assert "about to crash" in str(raised.value)
     time.sleep(LINGER_S + 3.0)  # a person reads the error
-    again = far.living(own.job.launcher, own.python, own.asset_root)
+    again = pool.running(own.python, own.asset_root, own.job.launcher)
     again.request(requests.Ping())
     assert again.job is own.job
 
@@ -189,7 +189,7 @@ def test_a_node_that_is_lost_is_named_within_ten_seconds_and_the_next_request_st
     with pytest.raises(rlnb.WorkerError, match=f"The living simulator on {socket.gethostname()} does not answer"):
         own.request(requests.Card(task=rlnb.Task(id="endless")))
     assert time.monotonic() - begin_s < 11.0
-    again = far.living(own.job.launcher, own.python, own.asset_root)
+    again = pool.running(own.python, own.asset_root, own.job.launcher)
     again.request(requests.Ping())
     assert again.job is not own.job
 
@@ -200,17 +200,17 @@ def test_a_full_disk_of_the_node_is_named_and_the_job_goes_on(
     disk = small_disk(256)
     with monkeypatch.context() as patch:
         patch.setenv("TMPDIR", str(disk))
-        own = far.living(Node(), interpreter(tmp_path), None)
+        own = pool.running(interpreter(tmp_path), None, Node())
     task = task_in(tmp_path / "cell", "#" * (1 << 19))
     with pytest.raises(rlnb.WorkerError, match=r"No space left on device.*set TMPDIR") as raised:
         own.request(requests.Card(task=task))
     assert str(raised.value).startswith(f"The node {socket.gethostname()} could not serve the living simulator: ")
     assert own.job is not None
-    again = far.living(own.job.launcher, own.python, None)
+    again = pool.running(own.python, None, own.job.launcher)
     again.request(requests.Ping())
     assert again.job is own.job
     assert "No space left on device" in own.job.folder.log().read_text(), "the exception is in the job's log too"
-    far.shut_down()
+    pool.shut_down()
     until_gone(own.job.folder.path, WAIT_S)
 
 
@@ -220,7 +220,7 @@ def test_a_job_that_only_seems_to_be_dead_is_ended_before_another_one_starts(own
     with pytest.raises(rlnb.WorkerError, match="does not answer any more"):
         own.request(requests.Ping())
     assert processes(own.job.folder.path)
-    again = far.living(own.job.launcher, own.python, own.asset_root)
+    again = pool.running(own.python, own.asset_root, own.job.launcher)
     assert again.job is not own.job
     assert until_gone(own.job.folder.path, WAIT_S) < LINGER_S
     again.request(requests.Ping())
@@ -264,7 +264,7 @@ def test_an_interrupt_within_a_task_that_is_sent_ends_the_connection_alone(
     finally:
         signal.signal(signal.SIGINT, before)
     own._agent.wait(10)
-    again = far.living(own.job.launcher, own.python, own.asset_root)
+    again = pool.running(own.python, own.asset_root, own.job.launcher)
     assert len(again.request(requests.Card(task=task)).task) == 1 << 20
     assert again.job is own.job
     assert "does not answer" not in caplog.text
@@ -286,18 +286,18 @@ def test_an_idle_job_ends_and_says_why(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(rlnb.options, "warm_idle_s", 3.0)
-    process = far.living(Node(), interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, Node())
     process.request(requests.Ping())
     assert process.job is not None
     until_gone(process.job.folder.path, WAIT_S)
     process._agent.wait(10)
     time.sleep(1.0)
     assert "The living simulator was not used for 3 s, so it gave its node back." in caplog.text
-    far.shut_down()
+    pool.shut_down()
 
 
 def test_the_end_of_the_walltime_is_announced(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    process = far.living(Node(walltime_s=ANNOUNCED_S), interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, Node(walltime_s=ANNOUNCED_S))
     process.request(requests.Ping())
     assert process.job is not None
     deadline = time.monotonic() + 10.0
@@ -305,12 +305,12 @@ def test_the_end_of_the_walltime_is_announced(root: Path, tmp_path: Path, caplog
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert " until " in str(process.job)
-    far.shut_down()
+    pool.shut_down()
     until_gone(process.job.folder.path, WAIT_S)
 
 
 def test_the_end_of_the_walltime_is_named_however_far_the_job_has_come(root: Path, tmp_path: Path) -> None:
-    process = far.living(Node(walltime_s=4.0), interpreter(tmp_path), None)
+    process = pool.running(interpreter(tmp_path), None, Node(walltime_s=4.0))
     assert process.job is not None
     deadline = time.monotonic() + WAIT_S
     while not process.job.folder.result.exists():
@@ -318,7 +318,7 @@ def test_the_end_of_the_walltime_is_named_however_far_the_job_has_come(root: Pat
         time.sleep(0.1)
     with pytest.raises(rlnb.WorkerError, match="has ended: stopped after its walltime of 4 s"):
         process.request(requests.Ping())
-    far.shut_down()
+    pool.shut_down()
 
 
 @pytest.mark.slow

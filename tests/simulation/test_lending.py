@@ -15,7 +15,8 @@ import pytest
 
 import rlnb
 from rlnb.results import Simulator
-from rlnb.simulation import simulator
+from rlnb.simulation import pool as pools
+from rlnb.simulation.pool import pool
 
 WAIT_S = 30.0
 WORKER = """
@@ -46,9 +47,9 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "worker.py").write_text(WORKER)
     python = f"{sys.executable} {tmp_path / 'worker.py'}"
     monkeypatch.setattr(rlnb.options, "python", python)
-    monkeypatch.setattr(simulator, "_keep", True)  # a command of another test in this process may have changed it
+    monkeypatch.setattr(pool, "keeps", True)  # a command of another test in this process may have changed it
     yield python
-    simulator.shut_down()
+    pool.shut_down()
     until(lambda: not simulators(tmp_path))
 
 
@@ -179,7 +180,7 @@ def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
     run = train(1.0)
     until(lambda: run.jobs[0].folder.started.exists())
     machine("0a")
-    monkeypatch.setattr(simulator, "holders", lambda: ["another run"])
+    monkeypatch.setattr(pools, "holders", lambda: ["another run"])
     run.wait(WAIT_S)
     until(lambda: not simulators(tmp_path))
     assert living.state == "none"

@@ -17,8 +17,8 @@ from far_node import Node, interpreter, processes, until_gone
 
 import rlnb
 from rlnb.protocol import requests
-from rlnb.simulation import far
 from rlnb.simulation import remote_job as jobs
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.simulation.remote_job import ANNOUNCED_S
 
@@ -35,10 +35,10 @@ def until(condition: Callable[[], object]) -> None:
 @pytest.fixture
 def living(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatorProcess]:
     monkeypatch.setattr(rlnb.options, "python", interpreter(tmp_path))
-    process = far.living(Node(), rlnb.options.python, None)
+    process = pool.running(rlnb.options.python, None, Node())
     process.request(requests.Ping())
     yield process
-    far.shut_down()
+    pool.shut_down()
     assert process.job is not None
     until_gone(process.job.folder.path, WAIT_S)
 
@@ -55,7 +55,7 @@ def test_a_training_takes_the_simulator_over_and_gives_it_back(living: Simulator
     assert not living.alive
     assert run.wait(WAIT_S).progress == (10, 10)
     assert not run.jobs[0].folder.handle.exists()
-    until(lambda: far.current(Node(), rlnb.options.python, None) is living)
+    until(lambda: pool.current(rlnb.options.python, None, Node()) is living)
     living.request(requests.Ping())
     assert (living.pid, living.job) == (pid, job)
 
@@ -63,14 +63,31 @@ def test_a_training_takes_the_simulator_over_and_gives_it_back(living: Simulator
 def test_a_request_meanwhile_starts_another_simulator_in_the_same_job(living: SimulatorProcess) -> None:
     run = train(6000)
     until(lambda: run.state == "running")
-    other = far.living(Node(), rlnb.options.python, None)
+    other = pool.running(rlnb.options.python, None, Node())
     other.request(requests.Ping())
     assert other.job is living.job
     assert other.pid != living.pid
     run.cancel()
     assert run.wait(WAIT_S).state == "cancelled"
     other.request(requests.Ping())
-    assert far.current(Node(), rlnb.options.python, None) is other
+    assert pool.current(rlnb.options.python, None, Node()) is other
+
+
+def test_a_simulator_that_was_restarted_meanwhile_is_not_kept(living: SimulatorProcess) -> None:
+    """Also if the fresh one has not answered yet: the user does not want the state of the earlier one."""
+    run = train(10)
+    pool.restart(rlnb.options.python, None, Node())
+    fresh = pool.current(rlnb.options.python, None, Node())
+    assert fresh is not None
+    assert fresh.job is living.job
+    run.wait(WAIT_S)
+    until(lambda: not living.alive and not psutil.pid_exists(living.pid))
+    assert pool.current(rlnb.options.python, None, Node()) is fresh
+
+
+def test_a_simulator_that_is_about_to_come_back_is_waited_for(living: SimulatorProcess) -> None:
+    assert train(1).wait(WAIT_S).state == "completed"
+    assert pool.running(rlnb.options.python, None, Node()) is living
 
 
 def test_without_a_request_a_training_does_not_take_it_and_the_kernel_says_how(
@@ -90,13 +107,13 @@ def test_a_job_that_ends_soon_does_not_train(living: SimulatorProcess) -> None:
     assert living.job is not None
     for left_s, is_idle in ((ANNOUNCED_S + 60.0, True), (ANNOUNCED_S - 1.0, False)):
         living.job.ends_s = time.time() + left_s
-        assert (far.idle(Node(), rlnb.options.python, None) is living) is is_idle
+        assert (pool.idle(rlnb.options.python, None, Node()) is living) is is_idle
 
 
 def test_a_node_that_is_given_back_trains_to_the_end(living: SimulatorProcess) -> None:
     assert living.job is not None
     run = train(20)
-    far.close(Node(), rlnb.options.python, None)
+    pool.close(rlnb.options.python, None, Node())
     assert run.wait(WAIT_S).progress == (20, 20)
     until_gone(living.job.folder.path, WAIT_S)
 
@@ -109,7 +126,7 @@ def test_a_training_outlives_the_loss_of_all_connections_to_its_kernel(
     monkeypatch.setattr(jobs, "REASON_WITHIN_S", 0.5)
     run = train(120)
     until(lambda: run.state == "running")
-    other, job = far.living(Node(), rlnb.options.python, None), living.job
+    other, job = pool.running(rlnb.options.python, None, Node()), living.job
     other.request(requests.Ping())
     assert job is not None
     assert other.job is job
@@ -119,10 +136,10 @@ def test_a_training_outlives_the_loss_of_all_connections_to_its_kernel(
                 child.kill()
     with pytest.raises(rlnb.WorkerError, match="does not answer any more"):
         other.request(requests.Ping())
-    another = far.living(Node(), rlnb.options.python, None)
+    another = pool.running(rlnb.options.python, None, Node())
     another.request(requests.Ping())
     assert another.job is not job
-    far.shut_down()
+    pool.shut_down()
     assert run.wait(WAIT_S).progress == (120, 120)
     until_gone(job.folder.path, WAIT_S)
 
@@ -134,7 +151,7 @@ def test_a_training_saves_when_the_queue_takes_the_node_of_its_simulator_away(ro
     (tmp_path / "worker.py").write_text(stubborn + (tmp_path / "worker.py").read_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rlnb.options, "python", python)
-        process = far.living(Node(), python, None)
+        process = pool.running(python, None, Node())
         process.request(requests.Ping())
         run = rlnb.train(
             "Echo", library="echo", max_iterations=50, agent={"iteration_s": 4.0}, launcher=Node(), warm=True
@@ -148,15 +165,15 @@ def test_a_training_saves_when_the_queue_takes_the_node_of_its_simulator_away(ro
     assert run.result.interrupted
     assert run.checkpoints, "it has finished its iteration and saved"
     until_gone(process.job.folder.path, WAIT_S)
-    far.shut_down()
+    pool.shut_down()
 
 
 KERNEL = """
 import sys
 sys.path[:0] = sys.argv[1:]
 import rlnb
-from test_lending_far import Node, far, requests, train
-process = far.living(Node(), rlnb.options.python, None)
+from test_lending_far import Node, pool, requests, train
+process = pool.running(rlnb.options.python, None, Node())
 process.request(requests.Ping())
 print(train(40).path, process.job.folder.path, flush=True)
 sys.stdin.read()

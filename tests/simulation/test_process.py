@@ -20,7 +20,8 @@ from rlnb.configs.card import TaskCard
 from rlnb.display.status import status
 from rlnb.protocol import requests
 from rlnb.protocol.messages import Ended, Hangs, Hosted, Pulse, Ready, Stacks, Usage, Waiting
-from rlnb.simulation import process, simulator
+from rlnb.simulation import process
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import Condition, SimulatorProcess
 
 WORKER = """
@@ -160,7 +161,7 @@ def test_a_misspelled_task_is_caught_as_a_name_that_does_not_exist(root: Path, w
         with pytest.raises(rlnb.NotFoundError, match="Did you mean 'typos'"):
             rlnb.preview("not-found", python=worker.python, warm=True)
     finally:
-        simulator.shut_down()
+        pool.shut_down()
 
 
 OF_ANOTHER_VERSION = """
@@ -275,9 +276,9 @@ def test_a_request_that_waits_does_not_take_the_answer_to_an_interrupted_one(
 ) -> None:
     monkeypatch.setattr(process, "INTERRUPTED_WITHIN_S", 30.0)  # a busy machine reacts late
     own_worker.request(requests.Ping())
-    pid, pool = own_worker.pid, ThreadPoolExecutor(1)
+    pid, thread = own_worker.pid, ThreadPoolExecutor(1)
     waiting: list[Future[None]] = []
-    threading.Timer(0.5, lambda: waiting.append(pool.submit(own_worker.request, requests.Ping()))).start()
+    threading.Timer(0.5, lambda: waiting.append(thread.submit(own_worker.request, requests.Ping()))).start()
     interrupted(own_worker, "endless")
     own_worker.settle()
     waiting[0].result(30)

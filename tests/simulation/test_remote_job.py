@@ -20,7 +20,7 @@ from rlnb.launchers import Catalog
 from rlnb.protocol.messages import Hosted
 from rlnb.records.layout import JobDir
 from rlnb.simulation import remote_job as jobs
-from rlnb.simulation.remote_job import Note, SharedJob, job_of, key_of, simulator_records
+from rlnb.simulation.remote_job import Note, SharedJob, key_of, simulator_records
 from rlnb.spec import Command, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -31,12 +31,6 @@ class Idle(Node):
 
     def submit(self, command: object, job_dir: Path) -> dict[str, object]:  # type: ignore[override]
         return {"host": "nowhere", "pid": 1, "created_s": 0.0}
-
-
-class Elsewhere(Idle):
-    """A launcher of another machine that says nothing about simulators."""
-
-    def fetch(self, run_dir: Path, names: list[str]) -> None: ...
 
 
 def test_the_command_serves_the_workers_interpreter_until_it_is_idle(
@@ -77,14 +71,6 @@ def test_a_job_leaves_its_queue_unless_it_has_ended(root: Path, monkeypatch: pyt
         job.end()
         assert (job.folder.path in cancelled) is not ended
         assert job.folder.cancel.exists() is not ended
-
-
-def test_a_launcher_of_another_machine_that_cannot_hold_a_simulator_is_refused(root: Path) -> None:
-    with pytest.raises(rlnb.CheckError, match=r"local cannot hold a simulator.*\n.*rlnb\.ssh"):
-        job_of(Elsewhere(), None, None)
-    shared = job_of(Idle(), None, None)
-    assert isinstance(shared, SharedJob)
-    shared.end()
 
 
 def test_a_job_that_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import rlnb
 from rlnb.protocol import requests
-from rlnb.simulation import simulator
+from rlnb.simulation import pool as pools
+from rlnb.simulation.pool import pool
 
 PROCESS = """
 import json, os, sys
@@ -67,7 +68,7 @@ def python(tmp_path: Path) -> Iterator[str]:
     """Command of an interpreter that starts the stand-in process."""
     (tmp_path / "process.py").write_text(PROCESS)
     yield f"{sys.executable} {tmp_path / 'process.py'}"
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def test_the_living_simulator_exists_until_it_is_closed(python: str) -> None:
@@ -87,21 +88,21 @@ def test_the_living_simulator_exists_until_it_is_closed(python: str) -> None:
 
 def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
     values: list[requests.Compilation] = []
-    answer = simulator.request(compile_of(0), python, warm=True, meanwhile=values.append)
+    answer = pool.request(compile_of(0), python, warm=True, meanwhile=values.append)
     assert [value.cache for value in values] == ["first"]
     assert answer == requests.Compilation(seconds=0.5, cache="/cache", cache_mib=1.0)
     assert rlnb.simulator(python=python).compile("Demo") == 0.5
 
 
 def test_without_the_living_simulator_a_process_is_started_for_the_request_only(python: str) -> None:
-    assert simulator.request(requests.Tasks(), python, "/assets", warm=False).ids == ("/assets",)
-    assert simulator._current is None
+    assert pool.request(requests.Tasks(), python, "/assets", warm=False).ids == ("/assets",)
+    assert not pool.all_running()
 
 
 def test_a_crashed_simulator_is_reported_with_its_last_output_and_replaced(python: str) -> None:
     living = rlnb.simulator(python=python).wait()
     with pytest.raises(rlnb.WorkerError, match="about to crash"):
-        simulator.request(requests.Close(), python, warm=True)
+        pool.request(requests.Close(), python, warm=True)
     assert living.state == "none"
     assert living.wait().state == "idle"
 
@@ -113,30 +114,30 @@ def test_a_request_that_needs_a_fresh_process_is_repeated_once(
     stale.mkdir()
     monkeypatch.setenv("STALE", f"{stale}/")
     living = rlnb.simulator(python=python)
-    simulator.request(requests.Tasks(), python, warm=True)
+    pool.request(requests.Tasks(), python, warm=True)
     pid = living.pid
     (stale / "1").touch()
-    simulator.request(requests.Ping(), python, warm=True)
+    pool.request(requests.Ping(), python, warm=True)
     assert living.pid not in (pid, None)
     assert living.requests == 1
     for name in "12":
         (stale / name).touch()
     with pytest.raises(rlnb.RlnbError, match="USD is already loaded"):
-        simulator.request(requests.Ping(), python, warm=True)
+        pool.request(requests.Ping(), python, warm=True)
     assert living.state == "idle"
 
 
 def test_a_wrong_interpreter_is_reported_with_the_fix(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="The worker's Python '/nope/python' is missing"):
-        simulator.request(requests.Ping(), "/nope/python")
+        pool.request(requests.Ping(), "/nope/python")
     with pytest.raises(rlnb.WorkerError, match=r"It never answered a request\..*rlnb doctor --python /bin/true"):
-        simulator.request(requests.Ping(), "/bin/true")
+        pool.request(requests.Ping(), "/bin/true")
 
 
 @pytest.fixture
 def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the living simulator of a machine with GPUs end soon."""
-    monkeypatch.setattr(simulator, "IDLE_POLL_S", 0.05)
+    monkeypatch.setattr(pools, "IDLE_POLL_S", 0.05)
     monkeypatch.setattr(rlnb.options, "warm_idle_s", 0.5)
 
 
@@ -146,11 +147,11 @@ def test_an_idle_simulator_on_a_gpu_ends_sooner_while_a_run_trains_there(
 ) -> None:
     machine("0a")
     monkeypatch.setattr(rlnb.options, "warm_idle_s", None)
-    monkeypatch.setattr(simulator, "BESIDE_S", 0.5)
+    monkeypatch.setattr(pools, "BESIDE_S", 0.5)
     living = rlnb.simulator(python=python).wait()
     time.sleep(1.5)
     assert living.state == "idle"
-    monkeypatch.setattr(simulator, "holders", lambda: ["a run"])
+    monkeypatch.setattr(pools, "holders", lambda: ["a run"])
     deadline = time.monotonic() + 10
     while living.state != "none":
         assert time.monotonic() < deadline

@@ -20,7 +20,7 @@ from far_node import interpreter
 import rlnb
 from rlnb.launchers import make_launcher
 from rlnb.protocol import requests
-from rlnb.simulation import far as simulators
+from rlnb.simulation.pool import pool
 from rlnb.simulation.process import SimulatorProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -53,10 +53,10 @@ def python(far: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def living(far: Any, root: Path, python: str) -> Iterator[SimulatorProcess]:
-    process = simulators.living(gpu_of(far), python, None)
+    process = pool.running(python, None, gpu_of(far))
     process.request(requests.Ping())
     yield process
-    simulators.shut_down()
+    pool.shut_down()
     until(lambda: not far.processes())
 
 
@@ -97,10 +97,10 @@ def test_without_a_connection_the_next_request_says_so_and_a_later_one_starts_an
         assert until(lambda: not living.alive, 40.0) < 40.0
         until(lambda: not far.processes(), 60.0)
         with pytest.raises(rlnb.CheckError, match="there is no connection to far"):
-            simulators.living(gpu_of(far), python, None)
+            pool.running(python, None, gpu_of(far))
     finally:
         far.start()
-    again = simulators.living(gpu_of(far), python, None)
+    again = pool.running(python, None, gpu_of(far))
     again.request(requests.Ping())
     assert again.job is not living.job
 
@@ -108,9 +108,9 @@ def test_without_a_connection_the_next_request_says_so_and_a_later_one_starts_an
 KERNEL = """
 import sys
 import rlnb
-from rlnb.simulation import far
 from rlnb.protocol import requests
-process = far.living(rlnb.launchers.make_launcher("ssh", {settings!r}), {python!r}, None)
+from rlnb.simulation.pool import pool
+process = pool.running({python!r}, None, rlnb.launchers.make_launcher("ssh", {settings!r}))
 process.request(requests.Ping())
 print("ready", flush=True)
 sys.stdin.read()
@@ -135,16 +135,16 @@ def test_the_queue_of_a_login_node_holds_it(far: Any, slurm: Any, root: Path, py
     settings = {**gpu_of(far).settings, "env": {"SLURM_CONF": os.environ["SLURM_CONF"]}}
     queue = {"name": "slurm", "settings": {"nodes": 1, "walltime": "00:10:00"}}
     login = make_launcher("ssh", {**settings, "queue": queue})
-    process = simulators.living(login, python, None)
+    process = pool.running(python, None, login)
     process.request(requests.Ping())
     (number,) = slurm.jobs()
     until(lambda: f"ssh far, slurm job {number} on " in str(process.job))
     assert " until " in str(process.job), "the walltime is known"
-    simulators.shut_down()
+    pool.shut_down()
     until(lambda: not slurm.jobs())
     two = {"name": "slurm", "settings": {"nodes": 2, "walltime": "00:10:00"}}
     with pytest.raises(rlnb.CheckError, match=r"asks for 2 nodes, and a simulator uses one(.|\n)*rlnb.slurm\("):
-        simulators.living(make_launcher("ssh", {**settings, "queue": two}), python, None)
+        pool.running(python, None, make_launcher("ssh", {**settings, "queue": two}))
     until(lambda: not far.processes())
 
 

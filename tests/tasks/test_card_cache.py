@@ -153,13 +153,13 @@ def test_the_fault_of_a_file_of_ones_own_is_not_cached_so_that_its_fix_helps(
         return dataclasses.replace(CARD, own_assets={asset.places[0]: asset})
 
     for asset in (faulty, fine):
-        monkeypatch.setattr(cards.simulator, "request", lambda *_, asset=asset, **__: card(asset))
+        monkeypatch.setattr(cards.pool, "request", lambda *_, asset=asset, **__: card(asset))
         assert rlnb.Task(id="Demo").card().own_assets[asset.places[0]] == asset
     rlnb.Task(id="Demo").card()
     assert made == [faulty, fine], "a card without a fault is cached"
     for requires in (("pytetwild",), ()):
         card_of = dataclasses.replace(CARD, task="Soft", requires=requires)
-        monkeypatch.setattr(cards.simulator, "request", lambda *_, card_of=card_of, **__: card_of)
+        monkeypatch.setattr(cards.pool, "request", lambda *_, card_of=card_of, **__: card_of)
         assert rlnb.Task(id="Soft").card().requires == requires, "after the package is installed"
     robot.unlink()
     assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) is None, "the file is gone"

@@ -142,7 +142,7 @@ KIT = """
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks.source import write_module
 from rlnb.testing import LibraryConformance
 
@@ -155,7 +155,7 @@ def simulated(tmp_path_factory):
         patch.setattr(rlnb.options, "root", folder / "rlnb-runs")
         patch.setattr(rlnb.options, "warm", True)
         yield folder / "rlnb-runs"
-        simulator.shut_down()
+        pool.shut_down()
 
 
 class Conformance(LibraryConformance):

@@ -23,7 +23,7 @@ from rlnb.machine.cores import available
 from rlnb.plugin import Problem, Result
 from rlnb.records.layout import RunDir
 from rlnb.results import AgentConfig, Comparison, Diagnosis, EnvStep, Evaluation, Symptom
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -51,7 +51,7 @@ def python(tmp_path: Path) -> Iterator[str]:
     """Command of an interpreter that starts the stand-in."""
     (tmp_path / "worker.py").write_text(WORKER)
     yield f"{sys.executable} {tmp_path / 'worker.py'}"
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def manifest(python: str, task: rlnb.Task) -> Manifest:

@@ -15,7 +15,7 @@ import rlnb
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One root and one living simulator for the module: starting a simulator is the slow part."""
-    from rlnb.simulation import simulator
+    from rlnb.simulation.pool import pool
     from rlnb.worker.assets.packs import build
 
     root = tmp_path_factory.mktemp("isaaclab")
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setattr(rlnb.options, "root", root / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
     yield root / "rlnb-runs"
-    simulator.shut_down()
+    pool.shut_down()
     patch.undo()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 from rlnb.testing import run_export
 
@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setattr(rlnb.options, "warm", True)
     source.write_module(rlnb.options.folders, STUDENT, MODULE, "test.ipynb")
     yield folder / "rlnb-runs"
-    simulator.shut_down()
+    pool.shut_down()
     patch.undo()
 
 

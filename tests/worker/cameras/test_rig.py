@@ -17,7 +17,7 @@ from rlnb.protocol import requests
 from rlnb.records.camera_files import Frame, FrameReader, FrameRequest
 from rlnb.records.layout import RunDir
 from rlnb.results import Preview
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 from rlnb.worker.cameras.rig import check_data_types, copied
 
@@ -282,9 +282,9 @@ def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path
     living = rlnb.simulator()
     assert living.compile(STATE_TASK) > 0
     task = rlnb.task(STATE_TASK)
-    compilation = simulator.request(requests.Compile(task=task), warm=True)
+    compilation = pool.request(requests.Compile(task=task), warm=True)
     assert list(Path(compilation.cache).rglob("*")), "the compiled kernels are there"
-    mirrored = simulator.request(requests.Mirror(tasks=(task,), folder=str(tmp_path)), warm=True)
+    mirrored = pool.request(requests.Mirror(tasks=(task,), folder=str(tmp_path)), warm=True)
     assert mirrored.missing == {}
     assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
 

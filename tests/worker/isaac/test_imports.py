@@ -17,7 +17,7 @@ from rlnb.cli import app
 from rlnb.records.arguments import resolved_configs
 from rlnb.records.layout import RunDir
 from rlnb.records.repetition import differences
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.storage.files import source_hash
 
 pytestmark = [
@@ -55,7 +55,7 @@ def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("PYTHONPATH", f"{folder.parent}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setattr(options, "warm", True)
     yield folder / "tasks.py"
-    simulator.shut_down()
+    pool.shut_down()
 
 
 def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_once(package: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_project_in_the_working_folder_need_not_be_installed(package: Path, mo
     named = rlnb.task("puck_project.tasks:PuckCfg", num_envs=4)
     assert rlnb.task("Puck-v0", imports="puck_project.tasks").card().fields["episode_length_s"].value == 1.0
     assert not mark.exists()
-    simulator.shut_down()
+    pool.shut_down()
     Path.cwd().chmod(0o1777)
     missing = re.escape(f"The working folder {Path.cwd()} has it, but is not searched, because of all users, who can")
     with pytest.raises(rlnb.RlnbError, match=missing):

@@ -16,7 +16,7 @@ import pytest
 import rlnb
 from rlnb.hooks.registry import registry
 from rlnb.records.layout import RunDir
-from rlnb.simulation import simulator
+from rlnb.simulation.pool import pool
 from rlnb.tasks import source
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "rlnb-cloning" / "src"
@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(rlnb.options, "root", folder / "rlnb-runs")
         patch.setattr(rlnb.options, "warm", True)
         yield folder / "rlnb-runs"
-        simulator.shut_down()
+        pool.shut_down()
     registry.cache_clear()
 
 
@@ -134,7 +134,7 @@ def test_a_policy_of_any_library_acts_as_in_its_own_run(root: Path, tmp_path: Pa
         (folder.inputs / name / "rollout.npz").write_bytes(rollout.read_bytes())
     task = Task(id=TASK, num_envs=NUM_ENVS)
     files.write_once(folder.manifest, Manifest(run_id="run", created="", task=task, library="rsl_rl", inputs=origins))
-    simulator.shut_down()
+    pool.shut_down()
     rank = {**os.environ, "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}  # a policy does not wait for other ranks
     argv = [sys.executable, "-c", ACTS, str(folder.path)]
     done = subprocess.run(argv, env=rank, capture_output=True, text=True, timeout=300)
