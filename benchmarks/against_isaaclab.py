@@ -6,7 +6,7 @@ Each pair runs the stock command and rlnb one after the other, in fresh processe
 assets; the order changes from pair to pair. These values are read from the event files of both sides:
 
 - start: from the start of the process, or the call of ``rlnb.train``, to the end of the first iteration;
-- warm start: the same for an rlnb run that uses a living simulator;
+- warm start: the same for an rlnb run that uses a warm simulator;
 - scalars: all tags of the first ten iterations, except times, compared bit by bit.
 
 The steps/s (median of ``Perf/total_fps`` after three iterations) are only printed; ``steps_per_s.py`` compares them.
@@ -147,7 +147,7 @@ def timed(tag: str) -> bool:
 
 
 def warm_up(case: Case) -> None:
-    """Resolve the task card, so that no pair pays for it; this also starts the living simulator."""
+    """Resolve the task card, so that no pair pays for it; this also starts the warm simulator."""
     case.selected.card()
 
 
@@ -198,7 +198,7 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
         rlnb.options.root = base / "cards"
         shutil.rmtree(base / "cards" / "cards", ignore_errors=True)
         warm_up(case)
-        time.sleep(12)  # the time a user needs to read the card; meanwhile, the living simulator rehearses
+        time.sleep(12)  # the time a user needs to read the card; meanwhile, the warm simulator rehearses
         result = ours(case, base / "cards", warm=True)
         starts.append(result.start_s)
         pool.shut_down()

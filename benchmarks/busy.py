@@ -4,7 +4,7 @@
     python benchmarks/busy.py beside --case 0 --other /path/to/other --name 4e8e2ae1
     python benchmarks/busy.py beside --ranks 2 --other /path/to/other --name 4e8e2ae1
     python benchmarks/busy.py settings --case 0    # stock with each number of threads, and each way of waiting
-    python benchmarks/busy.py living               # beside two busy processes and a living simulator at work
+    python benchmarks/busy.py living               # beside two busy processes and a warm simulator at work
     python benchmarks/busy.py two                  # two trainings at once
     python benchmarks/busy.py quota                # a quota of one core; needs root
     python benchmarks/busy.py scalars --case 0     # those of 10 iterations, equal to stock's, busy or not
@@ -115,7 +115,7 @@ def busy(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def busy_and_living() -> Iterator[None]:
-    """Keep two processes busy, and the living simulator with previews."""
+    """Keep two processes busy, and the warm simulator with previews."""
     stop = threading.Event()
 
     def work() -> None:
@@ -294,14 +294,14 @@ def settings(case: Case, library: str, base: Path, arguments: argparse.Namespace
 
 
 def living(case: Case, library: str, base: Path, arguments: argparse.Namespace) -> None:
-    """Compare rlnb with stock beside two busy processes and a living simulator at work."""
+    """Compare rlnb with stock beside two busy processes and a warm simulator at work."""
     rlnb.preview("Isaac-Cartpole-Camera-Direct", num_envs=4)  # so that it lives
     (base / "stock").mkdir()
     with started(
         {"stock": stock_side(case, library, base / "stock", "cpu"), "now": ours(case, library, base / "now")}
     ) as sides:
         found = rates(sides, {"idle": 0, "full": -1}, arguments)
-    beside = "beside two busy processes and a living simulator at work"
+    beside = "beside two busy processes and a warm simulator at work"
     what = f"{library}, {case.task}, {case.num_envs} envs: steps/s {beside}"
     note(f"{what}, rlnb / stock", pairs(found, ("full", "now"), ("full", "stock")), 3.0)
     note(f"{what}, / idle", pairs(found, ("full", "now"), ("idle", "now")), 0.0)

@@ -1,4 +1,4 @@
-"""Fifty envs of five tasks, created and closed one after the other in one living simulator: no crash, no memory growth.
+"""Fifty envs of five tasks, created and closed one after the other in one warm simulator: no crash, no memory growth.
 
     python benchmarks/cycles.py
 

@@ -1,4 +1,4 @@
-"""The time from an edit of a task's cell to its first image, in the living simulator and in a fresh Isaac Lab process.
+"""The time from an edit of a task's cell to its first image, in the warm simulator and in a fresh Isaac Lab process.
 
     python benchmarks/edit_loop.py
 
@@ -143,7 +143,7 @@ def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
     for kind, body, camera in (("state", STATE, None), ("camera", CAMERA, "tiled_camera")):
-        edited(kind, body, 1)  # starts the living simulator and creates the task for the first time
+        edited(kind, body, 1)  # starts the warm simulator and creates the task for the first time
         time.sleep(30)  # lets the simulator finish its background work
         pairs = []
         for index in range(arguments.rounds):

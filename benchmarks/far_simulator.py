@@ -1,4 +1,4 @@
-"""The living simulator in a job of Slurm against one on this machine: times and results.
+"""The warm simulator in a job of Slurm against one on this machine: times and results.
 
     python benchmarks/far_simulator.py --python .venv/bin/python
 

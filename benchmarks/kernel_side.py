@@ -52,7 +52,7 @@ def importing() -> None:
 
 
 def training() -> None:
-    """Measure ``rlnb.train`` with a task card, and the task card itself, in a fresh process and a living simulator."""
+    """Measure ``rlnb.train`` with a task card, and the task card itself, in a fresh process and a warm simulator."""
     begun = time.monotonic()
     rlnb.task(TASK).card()
     cold = time.monotonic() - begun
@@ -67,7 +67,7 @@ def training() -> None:
         for path in (Path(rlnb.options.root) / "cards").iterdir():
             path.unlink()
     warm_s = statistics.median(took[1:])
-    record("task card, from a living simulator", f"median of {len(took) - 1}: {warm_s:.2f} s", "<= 1 s", warm_s <= 1)
+    record("task card, from a warm simulator", f"median of {len(took) - 1}: {warm_s:.2f} s", "<= 1 s", warm_s <= 1)
     rlnb.task(TASK).card()
     took = []
     for _ in range(REPEATS):

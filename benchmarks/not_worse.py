@@ -4,7 +4,7 @@
     python benchmarks/not_worse.py --other /path/to/other --name 2fe4a19
 
 A checkout runs in its own environment (``.venv``) if it has one, else in that of this interpreter, with its sources
-and package metadata first on PYTHONPATH. Each training starts in a fresh kernel without a living simulator. The start-
+and package metadata first on PYTHONPATH. Each training starts in a fresh kernel without a warm simulator. The start-
 up time is measured from the call of ``rlnb.train`` to the first iteration in ``run.metrics``. The throughput is the
 median over the iterations after the first. Nothing else should run meanwhile.
 """

@@ -53,12 +53,12 @@ class Options:
     asset_root: str | None = None
     """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     warm: bool = True
-    """Whether to keep a living simulator for task cards, previews, evaluations and the next training."""
+    """Whether to keep a warm simulator for task cards, previews, evaluations and the next training."""
     warm_idle_s: float | None = 1800.0
-    """Seconds without a request after which the living simulator of a machine with NVIDIA GPUs ends, so that others can
+    """Seconds without a request after which the warm simulator of a machine with NVIDIA GPUs ends, so that others can
     use its GPU memory; None means never. The next request starts a fresh one."""
     simulator: object | None = None
-    """Launcher whose job holds the living simulator, e.g. ``rlnb.slurm(gpus_per_node=1)``; None is this machine. Task
+    """Launcher whose job holds the warm simulator, e.g. ``rlnb.slurm(gpus_per_node=1)``; None is this machine. Task
     cards, previews, tuning, views, evaluations and exports then use that job; see :func:`rlnb.simulator`."""
     team: bool = field(default_factory=lambda: os.environ.get("RLNB_TEAM") == "1")
     """Whether everybody who can write :attr:`root` is trusted: what they put there may be executed. The environment

@@ -121,7 +121,7 @@ def viewer(tmp_path: Path) -> str:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Provide a fresh root and queue without a living simulator, and check that the test leaves no process."""
+    """Provide a fresh root and queue without a warm simulator, and check that the test leaves no process."""
     folder = tmp_path / "rlnb-runs"
     monkeypatch.setenv("RLNB_ROOT", str(folder))
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))

@@ -24,7 +24,7 @@ PARTS = {
     1: ("steps/s beside Isaac Lab", lambda: steps.measures(steps.STATES)),
     2: ("steps/s of camera tasks beside Isaac Lab", lambda: steps.measures(steps.CAMERAS)),
     3: ("prices", prices.measures),
-    4: ("the living simulator", living.measures),
+    4: ("the warm simulator", living.measures),
     5: ("learning and engines", learning.measures),
     6: ("memory", capacity.measures),
 }

@@ -1,4 +1,4 @@
-"""The living simulator on a GPU: trainings and pictures in a process that is already there."""
+"""The warm simulator on a GPU: trainings and pictures in a process that is already there."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ITERATIONS = 40
 def measures() -> list[tuple[str, Measure]]:
     """Return the measures, the most telling first."""
     return [
-        ("second training in a living simulator / first", second_training),
+        ("second training in a warm simulator / first", second_training),
         ("from an edit to a picture", edits),
-        ("steps/s in a living simulator / in a fresh process", adoption),
+        ("steps/s in a warm simulator / in a fresh process", adoption),
         ("two ranks that share one GPU", two_ranks),
         ("a TiledCamera of many envs / a camera of one env", tiles),
     ]
@@ -41,7 +41,7 @@ def second_training(part: Part, seconds: float) -> None:
     time.sleep(part.size(20.0, 5.0))  # lets the simulator finish its background work
     first, second = (_first_iteration_s(part) for _ in range(2))
     part.record(
-        "second training in a living simulator / first: call to first iteration",
+        "second training in a warm simulator / first: call to first iteration",
         f"{second / first:.2f} ({second:.2f} s and {first:.2f} s)",
         "<= 1.5",
         second <= 1.5 * first,
@@ -79,7 +79,7 @@ def edits(part: Part, seconds: float) -> None:
 
 
 def adoption(part: Part, seconds: float) -> None:
-    """Compare trainings that a living simulator adopts with those of fresh processes.
+    """Compare trainings that a warm simulator adopts with those of fresh processes.
 
     On a GPU, Newton replays a captured CUDA graph. A training that had lost it would step several times slower.
     """
@@ -102,7 +102,7 @@ def adoption(part: Part, seconds: float) -> None:
     for pair in within(part, pairs(), time.monotonic() + seconds):
         found.append(pair)
         part.record_pairs(
-            f"rsl_rl, {STATE}, {num_envs:,} envs: steps/s of a training that a living simulator adopts / in a fresh "
+            f"rsl_rl, {STATE}, {num_envs:,} envs: steps/s of a training that a warm simulator adopts / in a fresh "
             "process",
             found,
             "iterations/s",

@@ -173,7 +173,7 @@ def camera_budget(
         device: As in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
-        warm: Whether the living simulator measures; None is ``rlnb.options.warm``.
+        warm: Whether the warm simulator measures; None is ``rlnb.options.warm``.
         launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
     Raises:

@@ -224,7 +224,7 @@ def preview(
         device: As in :func:`train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
-        warm: Whether to use the living simulator instead of a new process; None is ``rlnb.options.warm``.
+        warm: Whether to use the warm simulator instead of a new process; None is ``rlnb.options.warm``.
         launcher: Launcher whose job holds the simulator; None is ``rlnb.options.simulator``.
 
     Raises:

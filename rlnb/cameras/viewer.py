@@ -100,7 +100,7 @@ def view(
 ) -> Viewer:
     """Show a task in 3D, in the output of the cell and behind a link. The scene can be rotated and zoomed.
 
-    The view runs in a separate process, so that the living simulator stays free. The browser reaches the view through
+    The view runs in a separate process, so that the warm simulator stays free. The browser reaches the view through
     the Jupyter server (jupyter-server-proxy) at any base URL. Needs the extra ``rlnb[view]``.
 
     Args:

@@ -23,7 +23,7 @@ from rlnb.settings import options
 from rlnb.storage import access
 
 LEAST_MEMORY_GIB = 4.0
-"""Free memory below which the doctor warns. A worker takes 1.2 to 1.5 GiB, and a kernel, a living simulator and a
+"""Free memory below which the doctor warns. A worker takes 1.2 to 1.5 GiB, and a kernel, a warm simulator and a
 training may run at the same time."""
 LEAST_DISK_MIB, SCARCE_DISK_GIB = 50, 2.0
 SINFO_S = 3.0

@@ -102,7 +102,7 @@ class Stop:
 
 
 class Debugger:
-    """An env in the living simulator that is stepped one call at a time. Made by :func:`rlnb.debug`.
+    """An env in the warm simulator that is stepped one call at a time. Made by :func:`rlnb.debug`.
 
     ``debugger["robot.data.joint_pos"]`` is a value of the env by its dotted path. The next env closes it.
     """
@@ -277,7 +277,7 @@ class Debugger:
 
     def _request(self, request: Request[A]) -> A:
         self._refuse_if_stopped()
-        # Always use the living simulator, even if rlnb.options.warm is False: the env must survive this request.
+        # Always use the warm simulator, even if rlnb.options.warm is False: the env must survive this request.
         return pool.request(request, *self._interpreter, warm=True)
 
     def _refuse_if_stopped(self) -> None:
@@ -341,7 +341,7 @@ def debug(
     python: str | None = None,
     asset_root: str | None = None,
 ) -> Debugger:
-    """Make the env of a task in the living simulator, and step it one call at a time.
+    """Make the env of a task in the warm simulator, and step it one call at a time.
 
     Args:
         task: A task, or its name.

@@ -1,4 +1,4 @@
-"""``run.replay()``: the last recorded steps of a training, repeated in the living simulator."""
+"""``run.replay()``: the last recorded steps of a training, repeated in the warm simulator."""
 
 from __future__ import annotations
 

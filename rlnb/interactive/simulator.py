@@ -1,4 +1,4 @@
-"""``rlnb.simulator``: the living simulator as an object, with its state, its memory and the job that holds it."""
+"""``rlnb.simulator``: the warm simulator as an object, with its state, its memory and the job that holds it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlnb.tasks.task import as_task
 
 
 class Simulator:
-    """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
+    """The warm simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
 
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
     adopts it and gives it back at its end. A simulator ends with its kernel, and on a machine with NVIDIA GPUs after
@@ -128,7 +128,7 @@ class Simulator:
 
 
 def simulators() -> list[Simulator]:
-    """Return the living simulators of this kernel, on this machine and in jobs. None is started."""
+    """Return the warm simulators of this kernel, on this machine and in jobs. None is started."""
     return [
         Simulator(process.python, process.asset_root, process.job.launcher if process.job else None)
         for process in pool.all_running()
@@ -138,7 +138,7 @@ def simulators() -> list[Simulator]:
 def simulator(
     launcher: Launcher | None = None, *, python: str | None = None, asset_root: str | None = None
 ) -> Simulator:
-    """Return this kernel's living simulator, starting it in the background if there is none.
+    """Return this kernel's warm simulator, starting it in the background if there is none.
 
     With a launcher, one interactive job holds the simulator on a node. It ends with this kernel, after
     ``rlnb.options.warm_idle_s`` seconds without a request, or at its walltime, which a warning announces five minutes

@@ -117,7 +117,7 @@ class Tuner:
         return sliders(self)
 
     def _ask(self, request: Request[A]) -> A:
-        # Always use the living simulator, even if rlnb.options.warm is False: the env must survive this request.
+        # Always use the warm simulator, even if rlnb.options.warm is False: the env must survive this request.
         with self._lock:
             return pool.request(request, *self._interpreter, warm=True)
 
@@ -160,7 +160,7 @@ def tune(
     asset_root: str | None = None,
     launcher: Launcher | None = None,
 ) -> Tuner:
-    """Step a manager-based task in the living simulator and inspect its reward terms.
+    """Step a manager-based task in the warm simulator and inspect its reward terms.
 
     After an edit of the task's cell, the next call swaps changed rewards, terminations, commands and events into the
     living env; any other change makes a new env. :attr:`Tuner.how` reports which of the two happened.

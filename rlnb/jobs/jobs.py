@@ -1,4 +1,4 @@
-"""Start a job of an existing run, in a new process or in the living simulator, and report how it ended."""
+"""Start a job of an existing run, in a new process or in the warm simulator, and report how it ended."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ResumedError(RunError):
 
 
 def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    """Run a job, in the living simulator if that is possible, and wait for its end.
+    """Run a job, in the warm simulator if that is possible, and wait for its end.
 
     Raises:
         RunError: The job did not complete, or the simulator of this call cannot do it.
@@ -72,12 +72,12 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
 
 
 def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
-    """Return whether a living simulator does a job, rather than a process where the run is.
+    """Return whether a warm simulator does a job, rather than a process where the run is.
 
     Raises:
         RunError: The user has chosen a simulator for this call that cannot do the job.
     """
-    # A wrapped command may run in a container, whose environment differs from the living simulator's.
+    # A wrapped command may run in a container, whose environment differs from the warm simulator's.
     plain = Command(argv=(sys.executable,))
     wrapper = require("rlnb_wrap_command", command=plain, manifest=record.manifest)
     library, checkpoint = plugins.library(record.library), record.path / job_options.checkpoint
@@ -209,7 +209,7 @@ class NewJob:
     command: Command | None = None
     """Command of the job; None until :meth:`records` was called."""
     fits_simulator: bool = False
-    """Whether the living simulator can run the job in place of the command."""
+    """Whether the warm simulator can run the job in place of the command."""
 
     def records(self, name: str) -> Mapping[str, object]:
         """Return the job's records by file name.
@@ -233,7 +233,7 @@ class NewJob:
         return {JOB: self.job, COMMAND: self.command}
 
     def start(self, folder: JobDir, *, warm: bool | None, undo: Callable[[], None]) -> None:
-        """Start the job, in the living simulator if it can run there; call ``undo`` if the start fails."""
+        """Start the job, in the warm simulator if it can run there; call ``undo`` if the start fails."""
         assert self.command is not None, "records() was called"
         worker = self._simulator(warm) if self.fits_simulator else None
         try:
@@ -258,7 +258,7 @@ class NewJob:
             return pool.idle(*settings) if (options.warm if warm is None else warm) else None
         worker = pool.idle(*settings, self.launcher)
         if worker is not None and warm is None:
-            what = "The living simulator of this kernel holds a node of the same launcher (%s)."
+            what = "The warm simulator of this kernel holds a node of the same launcher (%s)."
             logger.info(what + " With rlnb.train(..., warm=True), a training runs there at once.", worker.job)
         return worker if warm else None
 
@@ -288,7 +288,7 @@ def _gpu_ranks(manifest: Manifest, launcher: Launcher) -> int | None:
 
 
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
-    """Add a job to a run and start it, in the living simulator if it can run there.
+    """Add a job to a run and start it, in the warm simulator if it can run there.
 
     Raises:
         ResumedError: Another process has resumed the run; the run is unchanged.
@@ -374,7 +374,7 @@ def start_job(
         restart: Number of the restart, from 1, if the cluster interrupted that training.
         max_restarts: Number of restarts after which the training is not continued.
         launcher: Launcher of the job; None is the run's own.
-        warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
+        warm: Whether the warm simulator may become the job's process; None takes ``rlnb.options.warm``.
     """
     require_trusted_owner(record, trust=job_options.trust)
     job = Job(
@@ -460,11 +460,11 @@ def say_losses(run: RunFacts) -> bool:
     return started is not None
 
 
-# -- jobs in a living simulator --------------------------------------------------------------------------------------
+# -- jobs in a warm simulator --------------------------------------------------------------------------------------
 
 
 def in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    """Do a job in the living simulator of this call, and return its folder. A failure becomes the job's result."""
+    """Do a job in the warm simulator of this call, and return its folder. A failure becomes the job's result."""
     job = Job(kind=kind, options=to_json(job_options))
     folder = record.folder.next_job(kind, lambda name: {JOB: job})
     try:

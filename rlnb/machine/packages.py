@@ -120,7 +120,7 @@ def _folder(requirement: str) -> str:
 
 
 # -- isaacsim --------------------------------------------------------------------------------------------------------
-# ``import isaacsim`` asks on stdin. A job has no stdin, and a living simulator receives its requests there.
+# ``import isaacsim`` asks on stdin. A job has no stdin, and a warm simulator receives its requests there.
 
 
 ACCEPT_EULA = "OMNI_KIT_ACCEPT_EULA"

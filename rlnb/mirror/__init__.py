@@ -5,7 +5,7 @@ on the other machine and sends what changes in its folder. ``host`` (``python -m
 it connects again and again, and ``near`` writes what arrives into the run's folder. ``frames`` is what the streams
 carry, ``run_files`` which files travel, and ``launcher`` the base of launchers that say how the machine is reached.
 
-A living simulator there needs no mirror. ``server`` starts its job on the other machine and ends it with the connection
+A warm simulator there needs no mirror. ``server`` starts its job on the other machine and ends it with the connection
 that ``simulator`` keeps here; relays beside the job carry its requests.
 
 Belongs here: code that knows two machines. Does not belong here: how one reaches the other, such as SSH (a plugin).

@@ -196,7 +196,7 @@ class RemoteLauncher(ABC):
             refuse_theirs(run_dir_of(job_dir))
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
-        """Start a job for living simulators on the other machine, or in its queue.
+        """Start a job for warm simulators on the other machine, or in its queue.
 
         Args:
             python: Command of the worker's interpreter there; None is :attr:`python`.

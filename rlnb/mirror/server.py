@@ -327,7 +327,7 @@ HOLDER_SILENT_S = 30.0
 
 
 def hold(channel: Channel, root: Root, manifest: Manifest, idle_s: float | None) -> None:
-    """Start a job for living simulators, and end it when the kernel is gone.
+    """Start a job for warm simulators, and end it when the kernel is gone.
 
     Args:
         channel: Connection to the kernel.

@@ -1,4 +1,4 @@
-"""A job with living simulators on another machine, as this kernel sees it."""
+"""A job with warm simulators on another machine, as this kernel sees it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Machine(Launcher, Protocol):
 
 
 class FarJob(SimulatorJob):
-    """A job on another machine that serves living simulators to this kernel.
+    """A job on another machine that serves warm simulators to this kernel.
 
     A connection holds the job, and ends it. The job's key and all of its files stay on the other machine.
 
@@ -161,7 +161,7 @@ class FarJob(SimulatorJob):
         self.let_go()
         self._connection.close()
         return text or (
-            f"There is no connection to {self._machine.place}, so the living simulator there ends: "
+            f"There is no connection to {self._machine.place}, so the warm simulator there ends: "
             f"{self._lost or 'it does not answer.'}"
         )
 

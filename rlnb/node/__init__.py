@@ -2,7 +2,7 @@
 
 ``supervisor`` runs the command, with its log, heartbeat, walltime and result. ``child`` starts the process and
 describes its end, ``descendants`` ends every process below it, and ``watchdog`` watches a start. ``peers`` watches the
-other nodes, ``usage`` samples CPU, memory and GPUs, and ``alerts`` looks for alerts. ``simulator`` keeps a living
+other nodes, ``usage`` samples CPU, memory and GPUs, and ``alerts`` looks for alerts. ``simulator`` keeps a warm
 simulator for a kernel. ``remote_job`` does so in a job, for a kernel on another machine, and ``file_transfer`` carries
 the files.
 

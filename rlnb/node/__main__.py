@@ -8,7 +8,7 @@ torch nor the simulator, and has one thread, but for those that tell a webhook o
 one of several nodes. With ``--lifeline`` it ends when its standard input closes; the process at the other end writes
 the reason. With ``--revocable`` a signal means that a queue takes the node away, so the training may go on elsewhere.
 When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
-``python -m rlnb.node --serve JOB_DIR PYTHON`` serves living simulators in a job, to a kernel on another machine.
+``python -m rlnb.node --serve JOB_DIR PYTHON`` serves warm simulators in a job, to a kernel on another machine.
 ``python -m rlnb.node --beside ARGV`` runs a command until the kernel is gone, however it ended.
 """
 

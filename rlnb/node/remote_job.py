@@ -1,4 +1,4 @@
-"""``python -m rlnb.node --serve JOB_DIR``: a job that keeps living simulators for a kernel on another machine.
+"""``python -m rlnb.node --serve JOB_DIR``: a job that keeps warm simulators for a kernel on another machine.
 
 The job listens with TLS, and accepts only processes that have the job's key. Each connection gets a simulator of its
 own, which ends with the connection, or a stream to a port of this node, such as that of a 3D view. The job ends when
@@ -44,7 +44,7 @@ SIGNAL_S = 1.0
 
 
 class InteractiveJob:
-    """A job that serves living simulators.
+    """A job that serves warm simulators.
 
     Args:
         job: Folder of the job, with its key.
@@ -113,9 +113,9 @@ class InteractiveJob:
         if self._simulators or self._holds:
             self._leave_s = now_s + LINGER_S
         if now_s > self._leave_s:
-            return "The kernel of the living simulator is gone."
+            return "The kernel of the warm simulator is gone."
         if now_s - self._used_s > self._idle_s:
-            return f"The living simulator was not used for {self._idle_s:.0f} s, so it gave its node back."
+            return f"The warm simulator was not used for {self._idle_s:.0f} s, so it gave its node back."
         return ""
 
     def ends_s(self) -> float | None:
@@ -162,7 +162,7 @@ class InteractiveJob:
             self._leave_s = time.monotonic() + LINGER_S
 
     async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Keep a living simulator for a connection, with a folder of its own."""
+        """Keep a warm simulator for a connection, with a folder of its own."""
         folder = Path(tempfile.mkdtemp(prefix="rlnb-far-"))  # a shared folder may refuse the agent's named pipe
         try:
             await self._keep(folder, reader, writer)
@@ -170,7 +170,7 @@ class InteractiveJob:
             shutil.rmtree(folder, ignore_errors=True)
 
     async def _keep(self, folder: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Keep a living simulator for a connection until either ends."""
+        """Keep a warm simulator for a connection until either ends."""
         log, transfer = folder / "worker.log", FileTransfer(_made(folder / "files"))
         worker = [*self._python, "-P", "-m", "rlnb.worker", "serve"]
         agent = await asyncio.create_subprocess_exec(
@@ -328,14 +328,14 @@ def addresses(*, loopback: bool) -> list[str]:
 
 def _not_here(folder: str) -> str:
     return (
-        f"{socket.gethostname()}, the node of the living simulator, does not see {folder}. Evaluations, films and "
+        f"{socket.gethostname()}, the node of the warm simulator, does not see {folder}. Evaluations, films and "
         "exports of a run need a folder that the node shares. Use a root on such a folder, or a local simulator."
     )
 
 
 def _failure(exc: Exception) -> str:
     fix = f"Free space in {tempfile.gettempdir()} there, or set TMPDIR. " if isinstance(exc, OSError) else ""
-    what = f"The node {socket.gethostname()} could not serve the living simulator: {type(exc).__name__}: {exc}."
+    what = f"The node {socket.gethostname()} could not serve the warm simulator: {type(exc).__name__}: {exc}."
     return f"{what} {fix}The next request starts another one."
 
 
@@ -347,7 +347,7 @@ def _other_version(theirs: str) -> str:
 
 
 def serve(argv: Sequence[str]) -> int:
-    """Serve living simulators in a job."""
+    """Serve warm simulators in a job."""
     parser = argparse.ArgumentParser(prog="rlnb.node --serve")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--idle", type=float, default=math.inf)

@@ -1,4 +1,4 @@
-"""Keep a living simulator for a kernel, lend it to runs, and take it back.
+"""Keep a warm simulator for a kernel, lend it to runs, and take it back.
 
 The kernel knows the simulator by messages alone, so that it may be on another machine.
 """
@@ -37,7 +37,7 @@ SAVED_BEFORE_S = 40.0
 
 
 def keep_simulator(log: Path, argv: Sequence[str]) -> int:
-    """Start a living simulator and pass JSON lines between the kernel (stdin, stdout) and it.
+    """Start a warm simulator and pass JSON lines between the kernel (stdin, stdout) and it.
 
     The simulator ends with the kernel. A line with the key ``adopt`` names the folder of a job: the simulator then
     trains that job under this agent, and the kernel reaches it only through the job's folder. After the job, the
@@ -153,7 +153,7 @@ def _relay(
     """Pass lines both ways; return the handover, or None if either side exits or the start hangs.
 
     Args:
-        worker: The living simulator.
+        worker: The warm simulator.
         process: Descriptor that can be read once it has ended.
         replies: Descriptor of the pipe that it writes to.
         log: Its log.

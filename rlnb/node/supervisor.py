@@ -46,7 +46,7 @@ class AdoptedWorker:
     """The process of a job whose end is a message, since the process itself goes on.
 
     Args:
-        process: The living simulator, or the wrapper that started it.
+        process: The warm simulator, or the wrapper that started it.
         replies: Descriptor of the pipe that it writes its messages to.
     """
 
@@ -100,7 +100,7 @@ LEAVE_S = 3.0
 SAVE_S = 25.0
 """Seconds that a training that is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
 LENT_GRACE_S = SAVE_S + TERM_GRACE_S
-"""Seconds between the two signals to a job with living simulators, which a training may have borrowed."""
+"""Seconds between the two signals to a job with warm simulators, which a training may have borrowed."""
 SAVE_POLL_S = 0.05
 """Seconds between checks whether a training that is stopped has saved."""
 RESERVE_BYTES = 32768
@@ -109,7 +109,7 @@ ROOT_CAUSE_S = 10.0
 FULL_BYTES = 2**20
 """Free bytes below which a failure is blamed on the disk."""
 ENDS = "RLNB_JOB_ENDS_S"
-"""Variable with the time at which a job with a living simulator is ended, in seconds since the epoch."""
+"""Variable with the time at which a job with a warm simulator is ended, in seconds since the epoch."""
 Child = subprocess.Popen[bytes] | AdoptedWorker
 """The process of a job."""
 
@@ -140,7 +140,7 @@ class Agent:
             hang_after_s: Seconds without a new scalar, from the first iteration on, after which the training counts as
                 hung; None means never.
             revocable: Whether a cluster owns this process, so that a signal means that it takes the node away.
-            earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
+            earlier_log: Log of the warm simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command, self._revocable = command, revocable
@@ -289,7 +289,7 @@ class Agent:
         return "failed", self._describe_exit(code)
 
     def _end_env(self) -> Mapping[str, str]:
-        """Return the variable that tells a living simulator when its node is taken away."""
+        """Return the variable that tells a warm simulator when its node is taken away."""
         walltime_s = self._command.walltime_s
         ends = [self._deadline, time.time() + walltime_s if walltime_s else None]
         times = [end_s for end_s in ends if end_s is not None]

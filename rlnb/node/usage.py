@@ -49,7 +49,7 @@ class Usage:
         self._try(self._begin)
 
     def _begin(self) -> None:
-        """Count what the processes have used already, as a living simulator has."""
+        """Count what the processes have used already, as a warm simulator has."""
         self._busy_s = self._count()[0]
         self._threads = threads.spent(pid for pid, _ in self._busy_s)
 

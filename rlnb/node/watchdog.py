@@ -39,7 +39,7 @@ class Watchdog:
         logs: Returns whether the worker logs scalars, which a library may do without reporting its start. Called only
             while the worker is silent.
         mark: File that exists while the worker is silent, for a kernel that waits for the run.
-        earlier_log: Log of a living simulator that was handed over and may still write there.
+        earlier_log: Log of a warm simulator that was handed over and may still write there.
     """
 
     def __init__(

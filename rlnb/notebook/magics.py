@@ -41,7 +41,7 @@ def line(text: str) -> Any:
     """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
 
     Name a run by its id or a unique part of the id. Without a run, the newest run is used. ``%rlnb simulator`` shows
-    where the living simulators of this kernel are, and ``%rlnb simulator close`` ends them and gives their nodes back.
+    where the warm simulators of this kernel are, and ``%rlnb simulator close`` ends them and gives their nodes back.
     """
     verb, *ids = shlex.split(text) or ["help"]
     if verb == "help":
@@ -53,7 +53,7 @@ def line(text: str) -> Any:
             raise RlnbError("%rlnb simulator takes no run. Use %rlnb simulator, or %rlnb simulator close.")
         for simulator in simulators() if ids else ():
             simulator.close()
-        return print("\n".join(map(repr, simulators())) or "no living simulator; the next request starts one")
+        return print("\n".join(map(repr, simulators())) or "no warm simulator; the next request starts one")
     if verb == "runs":
         if ids:
             raise RlnbError(f"%rlnb runs takes no filter. Use rlnb.runs(task={ids[0]!r}), or state=, tag= or where=.")

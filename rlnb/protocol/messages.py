@@ -1,4 +1,4 @@
-"""The lines of JSON on the pipes between a kernel, the node agent of its living simulator, and the worker.
+"""The lines of JSON on the pipes between a kernel, the node agent of its warm simulator, and the worker.
 
 A kernel writes calls and adoptions. The worker writes that it is ready, then for each call any number of interim values
 and one answer or failure. The node agent between the two adds messages about the start, and answers controls, which do

@@ -1,4 +1,4 @@
-"""Requests to the living simulator and their answers: one request class per verb, with the type of its answer.
+"""Requests to the warm simulator and their answers: one request class per verb, with the type of its answer.
 
 The kernel builds a request and gets the answer (:meth:`rlnb.simulation.pool.SimulatorPool.request`). The worker has a
 handler for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.protocol.messages` carries both over a pipe.

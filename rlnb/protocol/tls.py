@@ -1,4 +1,4 @@
-"""TLS between a kernel and its living simulator in a job, with the job's own certificate on both sides.
+"""TLS between a kernel and its warm simulator in a job, with the job's own certificate on both sides.
 
 A job has one file with a certificate and its key, which only its user can read. Each side presents that certificate,
 and accepts no other, so a process without the file can neither connect nor answer.
@@ -79,7 +79,7 @@ def write_key(path: Path) -> None:
         fix = "Install it: pip install cryptography"
         raise RlnbError(f"A simulator in a job needs the package cryptography for its key. {fix}") from exc
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rlnb living simulator")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rlnb warm simulator")])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -321,7 +321,7 @@ class RunFacts:
 
         Args:
             lines: Number of lines, from the end of the log.
-            job: Number of the job; None is the newest job with a log. Jobs in the living simulator have no log.
+            job: Number of the job; None is the newest job with a log. Jobs in the warm simulator have no log.
         """
         if problems := whole_number("lines", lines := whole(lines)):
             raise RlnbError(f"{problems[0].what} Use lines=40.")
@@ -364,7 +364,7 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     run, and config values that repeat an argument in all runs, such as ``env.seed``. The name of a cell's module has a
     hash of its source, which is left out too, since ``source`` has it: functions of the same name count as equal. A run
     that waits in a queue has no resolved config yet, so only its arguments are compared. A module of a package is
-    compared between the runs that have imported it, because a living simulator has also those of its earlier runs.
+    compared between the runs that have imported it, because a warm simulator has also those of its earlier runs.
 
     Args:
         runs: Runs with different ids.

@@ -279,7 +279,7 @@ class JobDir:
 
     @property
     def key(self) -> Path:
-        """Certificate and key of a job that serves living simulators. Only its user can read the file."""
+        """Certificate and key of a job that serves warm simulators. Only its user can read the file."""
         return self.path / "simulator.pem"
 
     @property

@@ -82,7 +82,7 @@ class Catalog:
         return sorted((self._runs[path] for path in self._shown), key=lambda run: run.manifest.created, reverse=True)
 
     def simulators(self) -> Sequence[SimulatorRecord]:
-        """Return the living simulators in jobs of this user's kernels on this machine."""
+        """Return the warm simulators in jobs of this user's kernels on this machine."""
         return [one for root in self._roots for one in simulator_records(root)]
 
     def refresh(self, limit_s: float = math.inf) -> Changes:

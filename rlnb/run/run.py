@@ -169,7 +169,7 @@ class Run(RunFacts):
         """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
 
         The jobs of a lost run leave the cluster's queue. A training finishes its iteration and saves a checkpoint
-        first, if its library can. Does not stop a job in the living simulator: interrupt the cell that waits for that
+        first, if its library can. Does not stop a job in the warm simulator: interrupt the cell that waits for that
         job instead.
 
         Of a run of another user, only the request is written, where that is possible: its records name the entries of
@@ -496,7 +496,7 @@ class Run(RunFacts):
     ) -> Replay:
         """Repeat the last recorded steps of the training in which a value was not finite, or the steps around an alert.
 
-        The env is made in the living simulator, with the number of envs and the seed of the training, and brought into
+        The env is made in the warm simulator, with the number of envs and the seed of the training, and brought into
         the recorded state. Each step uses the recorded actions and random numbers.
 
         Args:

@@ -98,7 +98,7 @@ def train(
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``. A script gets it as
             ISAACSIM_ASSET_ROOT.
         tags: Tags by which the run can be found.
-        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a launcher
+        warm: Whether the warm simulator may become the run's process; None takes ``rlnb.options.warm``. With a launcher
             of a cluster, None takes no simulator, and True lets the simulator that holds a node of the same launcher train
             there, at most until the end of its job.
         like: Run to repeat, or its id or folder. Every argument that the call leaves out comes from it: the task with the

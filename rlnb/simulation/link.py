@@ -1,4 +1,4 @@
-"""The pipes between a kernel and the node agent of its living simulator, or the relay to an agent in a job."""
+"""The pipes between a kernel and the node agent of its warm simulator, or the relay to an agent in a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rlnb.storage.entries import files_below
 
 
 def agent_command(python: str | None, asset_root: str | None, log: Path) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return the argv and the environment of the node agent that starts a living simulator on this machine.
+    """Return the argv and the environment of the node agent that starts a warm simulator on this machine.
 
     Args:
         python: Command of the worker's interpreter; None is this process's interpreter.
@@ -34,7 +34,7 @@ def agent_command(python: str | None, asset_root: str | None, log: Path) -> tupl
     Raises:
         RlnbError: This is not Linux, or the interpreter does not exist.
     """
-    require_linux("The living simulator")
+    require_linux("The warm simulator")
     command = interpreter(python)
     if shutil.which(command[0]) is None:
         raise RlnbError(
@@ -48,7 +48,7 @@ def agent_command(python: str | None, asset_root: str | None, log: Path) -> tupl
 
 
 class Link:
-    """A process whose standard streams lead to a living simulator.
+    """A process whose standard streams lead to a warm simulator.
 
     Args:
         argv: Command of the process.

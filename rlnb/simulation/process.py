@@ -1,4 +1,4 @@
-"""The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started.
+"""The kernel's connection to the warm simulator: JSON lines to and from a worker that a node agent has started.
 
 The kernel knows the worker by these messages alone, so that it may be on another machine.
 While a request waits for its answer, the status line says why. The wait ends if the simulator shows no sign of life
@@ -259,7 +259,7 @@ class SimulatorProcess:
         self.kill()
         where = f" It was in {self._condition.place}." if self._condition.place else ""
         return WorkerError(
-            f"The living simulator has written nothing for {request.limit_s:.0f} s while it worked on "
+            f"The warm simulator has written nothing for {request.limit_s:.0f} s while it worked on "
             f"{verb(type(request))!r}, and was ended.{where} The next request starts another one."
         )
 
@@ -318,7 +318,7 @@ class SimulatorProcess:
             return WorkerError(self.job.reason())
         where = f"The end of its log on {self.job.host}" if self.job else f"The end of its log, {self.log}"
         how = f": {self._condition.died}, while it worked on {self._doing[0]!r}" if self._condition.died else ""
-        reason = f"The living simulator ended{how}. {where}:\n{output}"
+        reason = f"The warm simulator ended{how}. {where}:\n{output}"
         if self.answered:
             return WorkerError(reason)
         option = f" --python {shlex.quote(self.python)}" if self.python else ""
@@ -341,7 +341,7 @@ class SimulatorProcess:
             except BaseException:  # such as an interrupt, after which the job may have the process
                 self.give_up()
                 raise
-            raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
+            raise WorkerError(f"The warm simulator ended before the run could adopt it. Its log: {self.log}")
 
     def is_back(self) -> bool:
         """Wait until the job's end; return True if the process can be used again, and False if it has ended."""
@@ -366,7 +366,7 @@ class SimulatorProcess:
             return
         try:
             if time.monotonic() - self.used_s >= limit_s:
-                logger.info("The living simulator ended after %.0f s without a request, to free GPU memory.", limit_s)
+                logger.info("The warm simulator ended after %.0f s without a request, to free GPU memory.", limit_s)
                 self.close()
         finally:
             self._lock.release()

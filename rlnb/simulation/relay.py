@@ -1,4 +1,4 @@
-"""``python -m rlnb.simulation.relay JOB_DIR``: the connection to a living simulator in a job, as standard streams.
+"""``python -m rlnb.simulation.relay JOB_DIR``: the connection to a warm simulator in a job, as standard streams.
 
 The process waits for the job to start, connects to it with the job's key, and passes bytes on until either side ends.
 With ``--port`` it connects to a port of the job's node. With ``--hold`` it only keeps the job alive, or cancels the job
@@ -122,7 +122,7 @@ def _unreached(errors: Mapping[str, Exception]) -> str:
         fix = " Another program, which does not have the key of the job, answers there. Start the simulator again."
     elif any(isinstance(exc, PermissionError) for exc in errors.values()):  # of the key, which says its fix itself
         fix = ""
-    return f"The living simulator cannot be reached at {' '.join(texts)}{fix}"
+    return f"The warm simulator cannot be reached at {' '.join(texts)}{fix}"
 
 
 def _waits(job: JobDir) -> str:

@@ -1,4 +1,4 @@
-"""Jobs of launchers that hold living simulators for this kernel."""
+"""Jobs of launchers that hold warm simulators for this kernel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 RELAY = "rlnb.simulation.relay"
 """Module of a process that connects to a job, beside the job's folder."""
 FOLDER = "simulators"
-"""Folder below the root with the jobs of living simulators."""
+"""Folder below the root with the jobs of warm simulators."""
 ANNOUNCED_S = 300.0
 """Seconds from the warning to the end of the walltime that it announces."""
 REASON_WITHIN_S = 6.0
@@ -54,7 +54,7 @@ KEPT_S = 24 * 3600.0
 
 
 class SimulatorJob(ABC):
-    """A job that serves living simulators to this kernel.
+    """A job that serves warm simulators to this kernel.
 
     Args:
         launcher: Launcher of the job.
@@ -134,7 +134,7 @@ class SimulatorJob(ABC):
         assert self.ends_s is not None
         if not self.ended:
             logger.warning(
-                "The living simulator on %s ends at %s (in %.0f s), with the walltime of its job. The next request "
+                "The warm simulator on %s ends at %s (in %.0f s), with the walltime of its job. The next request "
                 "after that time starts another simulator.",
                 self.host,
                 _clock(self.ends_s),
@@ -162,7 +162,7 @@ class SimulatorLauncher(Protocol):
     """A launcher of another machine. It starts the jobs of simulators itself, since their folders are there."""
 
     def simulator_job(self, python: str | None, asset_root: str | None) -> SimulatorJob:
-        """Start a job for living simulators, as :func:`job_of` describes."""
+        """Start a job for warm simulators, as :func:`job_of` describes."""
         ...
 
     def run_there(self, run: Path) -> str | None:
@@ -252,9 +252,9 @@ class SharedJob(SimulatorJob):
             time.sleep(0.25)
         where = f"on {self.host} " if self.host else ""
         self.let_go()
-        reason = f"The living simulator {where}does not answer any more. Its node may be down."
+        reason = f"The warm simulator {where}does not answer any more. Its node may be down."
         if result is not None:
-            reason = f"The job of the living simulator {where}has ended: {result.error or result.outcome}."
+            reason = f"The job of the warm simulator {where}has ended: {result.error or result.outcome}."
         return f"{reason}\n{files.tail(self.folder.log())}"
 
     def let_go(self) -> None:
@@ -278,7 +278,7 @@ class SharedJob(SimulatorJob):
 
 
 def job_of(launcher: Launcher, python: str | None, asset_root: str | None) -> SimulatorJob:
-    """Start a job for living simulators.
+    """Start a job for warm simulators.
 
     Args:
         launcher: Launcher of the job.
@@ -317,7 +317,7 @@ def manifest_of(launcher: Launcher, python: str | None, asset_root: str | None) 
 
 
 def _command(manifest: Manifest, launcher: Launcher, folder: JobDir) -> Command:
-    """Return the command that serves living simulators on the node."""
+    """Return the command that serves warm simulators on the node."""
     idle_s = math.inf if options.warm_idle_s is None else options.warm_idle_s
     python = interpreter(manifest.python)
     where = ["--loopback"] if isinstance(launcher, LocalLauncher) else []
@@ -355,7 +355,7 @@ KERNELS_FOLDER = "simulators/kernels"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatorRecord:
-    """A living simulator in a job of a kernel."""
+    """A warm simulator in a job of a kernel."""
 
     place: str
     """The job and its machine, such as ``"slurm job 12 on node3"``."""
@@ -404,7 +404,7 @@ class Note:
 
 
 def simulator_records(root: Path) -> Sequence[SimulatorRecord]:
-    """Return the living simulators in jobs of this user's kernels on this machine, by the kernels' process ids.
+    """Return the warm simulators in jobs of this user's kernels on this machine, by the kernels' process ids.
 
     The records of kernels that were killed are removed.
     """

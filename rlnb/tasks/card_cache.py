@@ -1,4 +1,4 @@
-"""Task cards from the living simulator, cached by the task's source, the libraries and their versions."""
+"""Task cards from the warm simulator, cached by the task's source, the libraries and their versions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) 
 
 
 def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
-    """Return the card that the living simulator makes, and cache it."""
+    """Return the card that the warm simulator makes, and cache it."""
     with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
         card = pool.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)

@@ -46,7 +46,7 @@ class Task(spec.Task):
     def card(self, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
         """Return the card of the task: config values with types, cameras, agents, assets.
 
-        Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
+        Cards are cached by source and versions. Without a cached card, the warm simulator resolves the task, which
         takes about a second, or 10 to 15 s if the simulator has to start first.
 
         Args:

@@ -66,7 +66,7 @@ class TrainingConformance:
     @pytest.fixture(scope="class")
     @classmethod
     def root(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-        """Provide a folder for runs, a separate queue and a living simulator for the class."""
+        """Provide a folder for runs, a separate queue and a warm simulator for the class."""
         folder = tmp_path_factory.mktemp("conformance")
         patch = pytest.MonkeyPatch()
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -239,7 +239,7 @@ class TrainingConformance:
 
     def test_scalars_are_readable_at_once_and_cancel_ends_every_process(self, root: Path) -> None:
         """A logged scalar is in ``run.metrics`` within a second. Cancelling ends every process and loses nothing."""
-        run = self.train(self.cancel_iterations, warm=False)  # an adopted living simulator would be given back
+        run = self.train(self.cancel_iterations, warm=False)  # an adopted warm simulator would be given back
         until(lambda: run.metrics.names or run.state in ENDED, START_S, "the first scalar")
         name = self.curve(run)
         delays: list[float] = []

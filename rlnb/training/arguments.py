@@ -251,7 +251,7 @@ class TrainArguments:
     )
     warm: bool | None = argument(
         None,
-        """Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``. With a launcher
+        """Whether the warm simulator may become the run's process; None takes ``rlnb.options.warm``. With a launcher
         of a cluster, None takes no simulator, and True lets the simulator that holds a node of the same launcher train
         there, at most until the end of its job.""",
         of_scripts=True,

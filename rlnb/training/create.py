@@ -56,7 +56,7 @@ def create_run(
         options: Options of the first job.
         inputs: Inputs of the library, by name, which the run copies.
         like: Run that this one repeats, whose records the run copies; None if it repeats none.
-        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
+        warm: Whether the warm simulator may become the run's process; None takes ``rlnb.options.warm``.
 
     Raises:
         RlnbError: The folder could not be made. Nothing is left of it.

@@ -78,7 +78,7 @@ def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
 
     Args:
         manifest: Request of a training, whose task, device and interpreter are used.
-        warm: Whether the living simulator steps the env; None takes ``rlnb.options.warm``.
+        warm: Whether the warm simulator steps the env; None takes ``rlnb.options.warm``.
     """
     request = requests.Examine(
         task=manifest.task,

@@ -1,7 +1,7 @@
 """The worker's command line.
 
 ``python -m rlnb.worker KIND RUN_DIR JOB_DIR`` does a job; the node agent or torchrun starts it.
-``python -m rlnb.worker serve PIPE`` is the living simulator, which writes its replies to a named pipe.
+``python -m rlnb.worker serve PIPE`` is the warm simulator, which writes its replies to a named pipe.
 Both end at once when their stdin, a pipe of the agent, is closed at its other end.
 ``python -m rlnb.worker assets-build [FOLDER] [--robots] [--force]`` builds the offline asset packs and prints their
 folder, the packs that failed and the files that it kept, as JSON.

@@ -1,4 +1,4 @@
-"""A living simulator in a job of a real Slurm: it answers, and ends with its node, its kernel, or its idleness."""
+"""A warm simulator in a job of a real Slurm: it answers, and ends with its node, its kernel, or its idleness."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_node_that_is_killed_is_named_within_ten_seconds_and_the_next_request_
     (number,) = living.job._record.submission.jobs
     begin_s = time.monotonic()
     subprocess.run(["scancel", "--signal=KILL", "--full", number], check=True)
-    with pytest.raises(rlnb.WorkerError, match=r"living simulator on .* (has ended|does not answer)") as raised:
+    with pytest.raises(rlnb.WorkerError, match=r"warm simulator on .* (has ended|does not answer)") as raised:
         living.request(requests.Card(task=rlnb.Task(id="endless")))
     assert time.monotonic() - begin_s < 10.0
     print(raised.value)

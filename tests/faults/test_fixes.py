@@ -24,7 +24,7 @@ SHOWCASE = "IsaacContrib-Cartpole-Showcase-Direct"
 
 @pytest.fixture(scope="module", autouse=True)
 def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Provide a root and a living simulator for all tests, since each is one short training."""
+    """Provide a root and a warm simulator for all tests, since each is one short training."""
     from rlnb.worker.assets.packs import build
 
     folder = tmp_path_factory.mktemp("fixes")

@@ -73,7 +73,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def log(kit: Path) -> Path:
-    """The stand-in's log, empty, and no living simulator."""
+    """The stand-in's log, empty, and no warm simulator."""
     pool.shut_down()
     kit.unlink(missing_ok=True)
     write("Kit")

@@ -145,7 +145,7 @@ def measured(part: Part) -> Measured:
 
 @pytest.fixture(scope="module")
 def folder(device: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Provide a root, a queue, the local assets and a living simulator for the module."""
+    """Provide a root, a queue, the local assets and a warm simulator for the module."""
     from rlnb.simulation.pool import pool
     from rlnb.worker.assets.packs import build
 

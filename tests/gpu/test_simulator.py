@@ -1,4 +1,4 @@
-"""The living simulator on a GPU: pictures, films, views, and the memory that it holds."""
+"""The warm simulator on a GPU: pictures, films, views, and the memory that it holds."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def until(condition: Callable[[], object], timeout_s: float) -> None:
 
 
 def memory_gib(device: str) -> float:
-    """Return the memory in use on the GPU; in a rehearsal, that of the living simulator."""
+    """Return the memory in use on the GPU; in a rehearsal, that of the warm simulator."""
     if device == "cpu":
         return rlnb.simulator().memory_gib
     return dict(Gpus([visible_gpus()[0].uuid]).sample())["gpu0_memory_gib"]

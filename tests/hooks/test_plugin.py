@@ -151,7 +151,7 @@ def test_a_heavy_import_that_another_finder_searches_again_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Again:
-        """Asks all other finders, as the finder of a living simulator does."""
+        """Asks all other finders, as the finder of a warm simulator does."""
 
         def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
             specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)

@@ -44,7 +44,7 @@ class Rote:
 
     def __call__(self, request: Any, python: object, asset_root: object, launcher: object, *, warm: bool) -> Any:
         assert warm, "whatever rlnb.options.warm says"
-        assert not isinstance(request, requests.Close), "no living simulator is left that could close the env"
+        assert not isinstance(request, requests.Close), "no warm simulator is left that could close the env"
         if isinstance(request, requests.Open):
             self.opens.append(request)
             if self.refuses:

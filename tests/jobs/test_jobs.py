@@ -1,4 +1,4 @@
-"""Jobs of a run: how they start, also in a living simulator, and what a person is told."""
+"""Jobs of a run: how they start, also in a warm simulator, and what a person is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A living simulator behind a door: it answers, says where it is, and ends with its kernel or its connection."""
+"""A warm simulator behind a door: it answers, says where it is, and ends with its kernel or its connection."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_without_the_connection_the_job_ends_and_the_next_request_starts_another
         process.kill()
     until_gone(folder, WAIT_S)
     deadline = time.monotonic() + 20.0
-    while f"There is no connection to {door.place}, so the living simulator there ends: status -9" not in caplog.text:
+    while f"There is no connection to {door.place}, so the warm simulator there ends: status -9" not in caplog.text:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     (Path(door.place) / "shut").touch()
@@ -148,7 +148,7 @@ def test_the_end_of_a_connection_is_explained_at_once(
     with contextlib.suppress(psutil.NoSuchProcess):  # the kernel may have read its status already
         while connection.status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
-    assert "so the living simulator there ends: status -9" in job.reason()
+    assert "so the warm simulator there ends: status -9" in job.reason()
     until_gone(job.folder.path, WAIT_S)
 
 
@@ -197,7 +197,7 @@ def test_a_connection_that_hangs_is_given_up(
 def test_a_job_that_fails_there_is_explained_with_its_log(living: SimulatorProcess) -> None:
     assert living.job is not None
     threading.Timer(1.0, lambda: [process.kill() for process in processes(living.job.folder.path)]).start()  # type: ignore[union-attr]
-    with pytest.raises(rlnb.WorkerError, match=r"The living simulator does not answer any more\. Its node"):
+    with pytest.raises(rlnb.WorkerError, match=r"The warm simulator does not answer any more\. Its node"):
         living.request(requests.Card(task=rlnb.Task(id="endless")))
     assert living.job.ended
 
@@ -233,7 +233,7 @@ def test_the_card_of_a_training_comes_from_there_and_this_machine_needs_no_isaac
 
 @pytest.fixture
 def evaluates(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Let runs of the echo library be evaluated in living simulators, from the first call on."""
+    """Let runs of the echo library be evaluated in warm simulators, from the first call on."""
 
     def begin() -> None:
         monkeypatch.setattr(rlnb.options, "python", interpreter(tmp_path))

@@ -41,7 +41,7 @@ def pod(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def living(tmp_path: Path) -> Iterator[SimulatorProcess]:
-    """A living simulator without Isaac Lab."""
+    """A warm simulator without Isaac Lab."""
     (tmp_path / "worker.py").write_text(SERVES)
     process = SimulatorProcess(f"{sys.executable} {tmp_path / 'worker.py'}", None, tmp_path / "log" / "worker.log")
     yield process
@@ -105,7 +105,7 @@ def test_a_training_run_of_one_process_in_a_pod_trains_alone(root: Path) -> None
     assert run.started.world_size == 1
 
 
-def test_the_living_simulator_in_a_pod_is_alone(living: SimulatorProcess) -> None:
+def test_the_warm_simulator_in_a_pod_is_alone(living: SimulatorProcess) -> None:
     living.request(requests.Ping())
     variables = psutil.Process(living.pid).environ()
     assert (PLACE | SESSION) & variables.keys() == set()

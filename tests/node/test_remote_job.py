@@ -77,11 +77,11 @@ def test_a_job_goes_on_while_a_request_has_no_answer_or_its_kernel_lives(tmp_pat
     for calls, idle in ({1}, False), (set[int](), True):
         job._calls[writer] = calls
         job._used_s = time.monotonic() - 601.0
-        assert job._reason().startswith("The living simulator was not used for 600 s") is idle
+        assert job._reason().startswith("The warm simulator was not used for 600 s") is idle
     job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
     for holds, gone in (1, False), (0, True):
         job._holds, job._leave_s = holds, time.monotonic() - 1.0
-        assert job._reason() == ("The kernel of the living simulator is gone." if gone else "")
+        assert job._reason() == ("The kernel of the warm simulator is gone." if gone else "")
 
 
 def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(

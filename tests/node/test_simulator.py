@@ -1,4 +1,4 @@
-"""The agent of a living simulator relays lines between kernel and worker, and can become the agent of a job."""
+"""The agent of a warm simulator relays lines between kernel and worker, and can become the agent of a job."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def test_a_kernel_with_one_gpu_waits_for_it(launch: Launch) -> None:
     time.sleep(1.0)
     assert not job.log().exists(), "the first run holds all GPUs"
     first[1].terminate()
-    assert sees((job, first[1])) == "3", "its own environment, in which the living simulator can run it"
+    assert sees((job, first[1])) == "3", "its own environment, in which the warm simulator can run it"
 
 
 def test_a_run_on_a_numbered_gpu_takes_that_gpu(launch: Launch) -> None:

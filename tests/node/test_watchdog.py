@@ -98,7 +98,7 @@ def test_a_worker_that_prints_again_is_not_ended(root: Path, tmp_path: Path, soo
         run.wait(60)
 
 
-def test_a_living_simulator_that_hangs_at_its_start_is_reported_and_ended(
+def test_a_warm_simulator_that_hangs_at_its_start_is_reported_and_ended(
     root: Path, tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

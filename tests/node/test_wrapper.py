@@ -52,7 +52,7 @@ def python(request: pytest.FixtureRequest, isaaclab_sh: str) -> str:
 
 @pytest.fixture
 def living(python: str, tmp_path: Path) -> Iterator[SimulatorProcess]:
-    """A living simulator without Isaac Lab."""
+    """A warm simulator without Isaac Lab."""
     (tmp_path / "worker.py").write_text(WORKER)
     yield pool.running(f"{python} {tmp_path / 'worker.py'}")
     pool.shut_down()
@@ -76,7 +76,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def agent_of(living: SimulatorProcess | Simulator) -> psutil.Process:
-    """Return the agent of a living simulator."""
+    """Return the agent of a warm simulator."""
     return next(process for process in psutil.Process(living.pid).parents() if "rlnb.node" in process.cmdline())
 
 
@@ -99,7 +99,7 @@ def test_a_request_is_answered_and_the_process_id_is_the_workers(living: Simulat
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_living_simulator_ends_with_its_agent(living: SimulatorProcess, tmp_path: Path, busy: bool) -> None:
+def test_a_warm_simulator_ends_with_its_agent(living: SimulatorProcess, tmp_path: Path, busy: bool) -> None:
     living.request(requests.Ping())
     started = threading.Event()
     request = requests.Compile(task=rlnb.Task(id="Demo"))
@@ -119,7 +119,7 @@ def test_a_living_simulator_ends_with_its_agent(living: SimulatorProcess, tmp_pa
     until(lambda: not processes_of(tmp_path))
     if busy:
         thread.join(WAIT_S)
-        assert "The living simulator ended" in str(errors[0])
+        assert "The warm simulator ended" in str(errors[0])
 
 
 def test_a_worker_that_is_killed_ends_the_request(living: SimulatorProcess, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_training_completes(root: Path, python: str) -> None:
     assert rlnb.train("Echo", library="echo", python=python, max_iterations=3).wait(WAIT_S).state == "completed"
 
 
-def test_a_run_adopts_the_living_simulator(
+def test_a_run_adopts_the_warm_simulator(
     root: Path, tmp_path: Path, living: SimulatorProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "keeps", False)

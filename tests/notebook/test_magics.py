@@ -35,7 +35,7 @@ def test_wrong_verbs_are_refused_with_the_valid_ones(shell, root, capsys):
 
 def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, capsys):
     shell.run_cell("%rlnb simulator")
-    assert "no living simulator" in capsys.readouterr().out
+    assert "no warm simulator" in capsys.readouterr().out
     sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
     from far_node import Node, interpreter
 
@@ -50,7 +50,7 @@ def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, 
     assert there.startswith(f"Simulator(idle, local on {socket.gethostname()}, pid ")
     assert "takes no run" in str(shell.run_cell("%rlnb simulator now").error_in_exec)
     shell.run_cell("%rlnb simulator close")
-    assert "no living simulator" in capsys.readouterr().out
+    assert "no warm simulator" in capsys.readouterr().out
     assert not Catalog([root]).simulators()
     pool.shut_down()
 

@@ -1,4 +1,4 @@
-"""The lines of JSON on the pipes of the living simulator."""
+"""The lines of JSON on the pipes of the warm simulator."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def echo(**arguments: object) -> rlnb.Run:
 
 
 def warm_job(run: rlnb.Run) -> Path:
-    """Create an evaluation in the living simulator whose kernel died, so that it has no command and no result."""
+    """Create an evaluation in the warm simulator whose kernel died, so that it has no command and no result."""
     folder = run.record.folder.next_job("evaluate")
     files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
     return folder.path

@@ -1,4 +1,4 @@
-"""A living simulator in a job: requests, files and ports pass through, and the job ends with its user."""
+"""A warm simulator in a job: requests, files and ports pass through, and the job ends with its user."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_another_version_is_refused_with_both_names(living: SimulatorProcess) ->
 @pytest.mark.slow
 def test_a_worker_that_crashes_is_reported_and_the_job_goes_on(own: SimulatorProcess) -> None:
     assert own.job is not None
-    with pytest.raises(rlnb.WorkerError, match="The living simulator ended") as raised:
+    with pytest.raises(rlnb.WorkerError, match="The warm simulator ended") as raised:
         own.request(requests.Card(task=rlnb.Task(id="crash")))
     assert "about to crash" in str(raised.value)
     time.sleep(LINGER_S + 3.0)  # a person reads the error
@@ -186,7 +186,7 @@ def test_a_node_that_is_lost_is_named_within_ten_seconds_and_the_next_request_st
     lost = processes(own.job.folder.path)
     threading.Timer(1.0, lambda: [process.kill() for process in lost]).start()
     begin_s = time.monotonic()
-    with pytest.raises(rlnb.WorkerError, match=f"The living simulator on {socket.gethostname()} does not answer"):
+    with pytest.raises(rlnb.WorkerError, match=f"The warm simulator on {socket.gethostname()} does not answer"):
         own.request(requests.Card(task=rlnb.Task(id="endless")))
     assert time.monotonic() - begin_s < 11.0
     again = pool.running(own.python, own.asset_root, own.job.launcher)
@@ -204,7 +204,7 @@ def test_a_full_disk_of_the_node_is_named_and_the_job_goes_on(
     task = task_in(tmp_path / "cell", "#" * (1 << 19))
     with pytest.raises(rlnb.WorkerError, match=r"No space left on device.*set TMPDIR") as raised:
         own.request(requests.Card(task=task))
-    assert str(raised.value).startswith(f"The node {socket.gethostname()} could not serve the living simulator: ")
+    assert str(raised.value).startswith(f"The node {socket.gethostname()} could not serve the warm simulator: ")
     assert own.job is not None
     again = pool.running(own.python, None, own.job.launcher)
     again.request(requests.Ping())
@@ -292,7 +292,7 @@ def test_an_idle_job_ends_and_says_why(
     until_gone(process.job.folder.path, WAIT_S)
     process._agent.wait(10)
     time.sleep(1.0)
-    assert "The living simulator was not used for 3 s, so it gave its node back." in caplog.text
+    assert "The warm simulator was not used for 3 s, so it gave its node back." in caplog.text
     pool.shut_down()
 
 

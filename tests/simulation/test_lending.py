@@ -1,4 +1,4 @@
-"""The living simulator is lent to trainings and comes back. The real loop of the worker, without Isaac Lab."""
+"""The warm simulator is lent to trainings and comes back. The real loop of the worker, without Isaac Lab."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Command of an interpreter whose living simulator has no Isaac Lab."""
+    """Command of an interpreter whose warm simulator has no Isaac Lab."""
     (tmp_path / "worker.py").write_text(WORKER)
     python = f"{sys.executable} {tmp_path / 'worker.py'}"
     monkeypatch.setattr(rlnb.options, "python", python)

@@ -1,4 +1,4 @@
-"""A living simulator in a job is lent to trainings and comes back, and its job lasts as long as the training."""
+"""A warm simulator in a job is lent to trainings and comes back, and its job lasts as long as the training."""
 
 from __future__ import annotations
 

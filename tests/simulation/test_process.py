@@ -105,7 +105,7 @@ def test_a_worker_that_another_thread_has_closed_is_reported_as_ended(tmp_path: 
     process = SimulatorProcess(f"{sys.executable} {tmp_path / 'worker.py'}", "/assets", tmp_path / "log" / "worker.log")
     process.request(requests.Ping())
     process.close()
-    with pytest.raises(rlnb.WorkerError, match="The living simulator ended"):
+    with pytest.raises(rlnb.WorkerError, match="The warm simulator ended"):
         process.request(requests.Ping())
 
 

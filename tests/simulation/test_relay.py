@@ -110,7 +110,7 @@ def serving(key: Path, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
 
 def test_a_node_that_cannot_be_reached_is_named_with_all_addresses(job: JobDir) -> None:
     said = unreached(job, ["127.0.0.1", "127.0.0.2"], 1)
-    assert said.startswith("The living simulator cannot be reached at 127.0.0.1:1: ")
+    assert said.startswith("The warm simulator cannot be reached at 127.0.0.1:1: ")
     assert ". 127.0.0.2:1: " in said
     assert said.endswith("Check the firewall of the node.")
 

@@ -1,4 +1,4 @@
-"""The job of a living simulator: its command, its key, and what is refused before it starts."""
+"""The job of a warm simulator: its command, its key, and what is refused before it starts."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     assert "with the walltime" not in caplog.text
     assert str(job).startswith("local on node3 until ")
     time.sleep(2.0)
-    assert caplog.text.count("The living simulator on node3 ends at ") == 1
+    assert caplog.text.count("The warm simulator on node3 ends at ") == 1
     job.end()
     assert not job.folder.key.exists()
     assert job.folder.cancel.exists()

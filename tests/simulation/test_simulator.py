@@ -1,4 +1,4 @@
-"""The kernel's side of the living simulator, with a stand-in process that speaks its protocol."""
+"""The kernel's side of the warm simulator, with a stand-in process that speaks its protocol."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def python(tmp_path: Path) -> Iterator[str]:
     pool.shut_down()
 
 
-def test_the_living_simulator_exists_until_it_is_closed(python: str) -> None:
+def test_the_warm_simulator_exists_until_it_is_closed(python: str) -> None:
     living = rlnb.simulator(python=python)
     assert living.state in ("starting", "idle")
     pid = living.wait().pid
@@ -94,7 +94,7 @@ def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
     assert rlnb.simulator(python=python).compile("Demo") == 0.5
 
 
-def test_without_the_living_simulator_a_process_is_started_for_the_request_only(python: str) -> None:
+def test_without_the_warm_simulator_a_process_is_started_for_the_request_only(python: str) -> None:
     assert pool.request(requests.Tasks(), python, "/assets", warm=False).ids == ("/assets",)
     assert not pool.all_running()
 
@@ -136,7 +136,7 @@ def test_a_wrong_interpreter_is_reported_with_the_fix(root: Path) -> None:
 
 @pytest.fixture
 def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the living simulator of a machine with GPUs end soon."""
+    """Make the warm simulator of a machine with GPUs end soon."""
     monkeypatch.setattr(pools, "IDLE_POLL_S", 0.05)
     monkeypatch.setattr(rlnb.options, "warm_idle_s", 0.5)
 

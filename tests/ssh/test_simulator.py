@@ -1,4 +1,4 @@
-"""A living simulator in another account, over a real SSH server: who can reach it, and how it ends."""
+"""A warm simulator in another account, over a real SSH server: who can reach it, and how it ends."""
 
 from __future__ import annotations
 

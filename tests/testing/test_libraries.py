@@ -168,7 +168,7 @@ class Conformance(LibraryConformance):
         for run in rlnb.runs():
             run.cancel()
 """
-"""The kit with one living simulator for all libraries."""
+"""The kit with one warm simulator for all libraries."""
 
 
 def plant(name: str, changes: Mapping[str, str], folder: Path) -> None:

@@ -187,4 +187,4 @@ def test_another_number_of_threads_is_that_of_the_run(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert planned(like=run).resources.threads == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert planned(like=run).resources.threads is None, "a living simulator has this number"
+    assert planned(like=run).resources.threads is None, "a warm simulator has this number"

@@ -14,7 +14,7 @@ import rlnb
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One root and one living simulator for the module: starting a simulator is the slow part."""
+    """One root and one warm simulator for the module: starting a simulator is the slow part."""
     from rlnb.simulation.pool import pool
     from rlnb.worker.assets.packs import build
 

@@ -41,7 +41,7 @@ def scalars(run: rlnb.Run) -> dict[str, list[float]]:
 
 @pytest.fixture(scope="module")
 def runs(folder: Path) -> dict[str, rlnb.Run]:
-    """A run of each library, each in a fresh process, two at a time. The living simulator stays free for requests."""
+    """A run of each library, each in a fresh process, two at a time. The warm simulator stays free for requests."""
     launcher = LocalLauncher(max_running=2)
     task = rlnb.task(TASK, physics=PHYSICS, overrides={"episode_length_s": EPISODE_S})
     return {
@@ -106,7 +106,7 @@ def test_a_reward_term_is_tuned_and_frames_are_measured(folder: Path) -> None:
     assert (budget.table()["ms"] > 0).all()
 
 
-def test_a_living_simulator_that_had_newton_gives_the_numbers_of_a_fresh_process(runs: dict[str, rlnb.Run]) -> None:
+def test_a_warm_simulator_that_had_newton_gives_the_numbers_of_a_fresh_process(runs: dict[str, rlnb.Run]) -> None:
     for physics in ("newton_mjwarp", PHYSICS, "newton_mjwarp"):
         rlnb.preview(on(TASK, physics), num_envs=2, steps=2, device="cpu")
     fresh = runs["rsl_rl"].wait(timeout_s=300)

@@ -12,7 +12,7 @@ import rlnb
 
 def test_the_roots_are_those_of_the_settings(jp_serverapp: Any, root: Path) -> None:
     assert jp_serverapp.web_app.settings["rlnb_watcher"].roots == [root.resolve()]
-    assert not rlnb.options.warm, "the server keeps no living simulator"
+    assert not rlnb.options.warm, "the server keeps no warm simulator"
 
 
 async def test_the_end_of_the_server_closes_the_pages_that_it_has_opened(jp_serverapp: Any, root: Path) -> None:

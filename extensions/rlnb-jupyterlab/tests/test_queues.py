@@ -60,17 +60,17 @@ async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(
     assert (await asked(jp_fetch, "cluster"))["links"] == []
 
 
-async def test_a_living_simulator_in_a_job_is_listed_with_its_place_and_walltime(jp_fetch: Any, root: Path) -> None:
+async def test_a_warm_simulator_in_a_job_is_listed_with_its_place_and_walltime(jp_fetch: Any, root: Path) -> None:
     note = Note(root)
     note.write("slurm job 12 on node3", "node3", time.time() + 90 * 60)
     first = (await asked(jp_fetch, "cluster"))["queues"][0]
-    assert (first["title"], first["error"]) == ("living simulators", "")
+    assert (first["title"], first["error"]) == ("warm simulators", "")
     (row,) = first["rows"]
     assert row == [str(os.getpid()), "lives", "slurm job 12 on node3", "90 min", "%rlnb simulator close"]
     assert len(first["columns"]) == len(row)
     note.remove()
     tables = (await asked(jp_fetch, "cluster"))["queues"]
-    assert "living simulators" not in [table["title"] for table in tables]
+    assert "warm simulators" not in [table["title"] for table in tables]
 
 
 async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

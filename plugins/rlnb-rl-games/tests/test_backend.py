@@ -133,7 +133,7 @@ def test_only_a_training_on_a_gpu_keeps_the_settings_of_rl_games(
     before = settings()
     assert before == ("highest", False)
     backend._new_runner()
-    assert settings() == before, "the living simulator goes on with policies of other libraries"
+    assert settings() == before, "the warm simulator goes on with policies of other libraries"
     try:
         backend._new_runner(tensor_cores=True)
         assert settings() == ("high", True)

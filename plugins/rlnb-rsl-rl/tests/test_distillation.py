@@ -60,7 +60,7 @@ AGENTS = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A root folder with the student's task, and a living simulator for this module."""
+    """A root folder with the student's task, and a warm simulator for this module."""
     folder = tmp_path_factory.mktemp("distillation")
     patch = pytest.MonkeyPatch()
     patch.setenv("RLNB_QUEUE", str(folder / "queue"))

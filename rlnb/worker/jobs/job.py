@@ -26,7 +26,7 @@ JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
     }
 )
 """Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
-process of its own or in the living simulator, and writes the result."""
+process of its own or in the warm simulator, and writes the result."""
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 

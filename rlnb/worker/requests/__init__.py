@@ -1,4 +1,4 @@
-"""The living simulator's answers to a kernel, one module for each kind of request.
+"""The warm simulator's answers to a kernel, one module for each kind of request.
 
 ``serve`` reads requests and dispatches them, and ``warmup`` works between them. ``card`` describes a task, ``preview``,
 ``budget`` and ``viewer`` show it, ``sanity`` finds its mistakes, and ``debug``, ``replay`` and ``tuner`` keep an env

@@ -1,4 +1,4 @@
-"""The living simulator: one process with torch, Isaac Lab and Warp loaded, that answers requests.
+"""The warm simulator: one process with torch, Isaac Lab and Warp loaded, that answers requests.
 
 Calls come as JSON lines on stdin. Answers go as JSON lines to a named pipe, since stdout is the log, and a wrapper of
 the interpreter passes no other descriptor on.
@@ -132,7 +132,7 @@ def reply(call: Call, loop: RequestLoop, warm_up: Warmup) -> Answer | Failure:
         with _interruptible():
             value = to_json(_HANDLERS[type(request)](request, loop))
     except (Exception, SystemExit) as exc:
-        # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
+        # The warm simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
         return messages.failure(call.id, exit_as_error(exc))

@@ -1,4 +1,4 @@
-"""Warm-up of the living simulator: work between calls that makes later requests faster."""
+"""Warm-up of the warm simulator: work between calls that makes later requests faster."""
 
 from __future__ import annotations
 

@@ -208,8 +208,8 @@ def test_an_added_camera_can_be_aimed_and_tells_its_place(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path) -> None:
-    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
+def test_the_warm_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the warm simulator has handled another request before
     arguments = {"num_envs": 3, "steps": 10, "data_types": ["rgb", "depth", "normals", "semantic_segmentation"]}
     living, fresh = (rlnb.preview(CAMERA_TASK, warm=warm, **arguments) for warm in (True, False))  # type: ignore[arg-type]
     assert (living.state == fresh.state).all()

@@ -1,4 +1,4 @@
-"""Real Isaac Lab, on a CPU, with robots that were built on this machine. Most tests share one living simulator."""
+"""Real Isaac Lab, on a CPU, with robots that were built on this machine. Most tests share one warm simulator."""
 
 from __future__ import annotations
 
@@ -195,8 +195,8 @@ def test_the_config_of_a_run_trains_again_with_a_group_that_had_no_default(folde
     assert "seed: 5" in written
 
 
-def test_an_adopted_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
-    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
+def test_an_adopted_warm_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the warm simulator has handled another request before
     living = rlnb.simulator()
     for pid in [living.pid] * 2:
         run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)

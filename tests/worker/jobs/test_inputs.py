@@ -53,7 +53,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Provide a root, the example as its pyproject.toml installs it, and a living simulator for this module."""
+    """Provide a root, the example as its pyproject.toml installs it, and a warm simulator for this module."""
     folder = tmp_path_factory.mktemp("inputs")
     info = folder / "site" / "rlnb_cloning-0.1.0.dist-info"
     info.mkdir(parents=True)

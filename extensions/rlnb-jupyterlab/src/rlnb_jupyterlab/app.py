@@ -35,7 +35,7 @@ class RlnbExtension(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make the objects that the handlers share. The runs are read once; further work waits for the first page."""
-        rlnb.options.warm = False  # the server keeps no living simulator
+        rlnb.options.warm = False  # the server keeps no warm simulator
         pages = Pages()
         watcher = Watcher([Path(root).expanduser() for root in self.roots], pages)
         watcher.prepare()

@@ -59,7 +59,7 @@ async def _tables(launcher: LauncherChoice) -> list[Table]:
 
 
 def simulators(places: Sequence[Any]) -> list[Table]:
-    """Return a table of the living simulators in jobs, or no table if there are none."""
+    """Return a table of the warm simulators in jobs, or no table if there are none."""
     rows = [
         (
             str(one.kernel.pid),
@@ -71,7 +71,7 @@ def simulators(places: Sequence[Any]) -> list[Table]:
         for one in places
     ]
     columns = ("kernel", "state", "place", "walltime left", "to give it back")
-    return [Table(launcher="", title="living simulators", columns=columns, rows=rows)] if rows else []
+    return [Table(launcher="", title="warm simulators", columns=columns, rows=rows)] if rows else []
 
 
 def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:

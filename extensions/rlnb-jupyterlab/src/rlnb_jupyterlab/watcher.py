@@ -110,7 +110,7 @@ class Watcher:
             return [self._runs[key] for key, line in self._rows.items() if line.state not in ENDED]
 
     def simulators(self) -> Sequence[Any]:
-        """Return the living simulators in jobs; see :meth:`rlnb.launchers.Catalog.simulators`."""
+        """Return the warm simulators in jobs; see :meth:`rlnb.launchers.Catalog.simulators`."""
         return self._catalog.simulators()
 
     # -- the thread's work

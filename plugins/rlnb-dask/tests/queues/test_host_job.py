@@ -101,7 +101,7 @@ def test_one_query_tells_the_states_of_all_hosts(tmp_path: Path, commands: Calla
 def test_a_slurm_that_hangs_holds_no_look_at_a_run(
     tmp_path: Path, commands: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mirror that looks at its run has to say something in time, and so has a living simulator's job."""
+    """A mirror that looks at its run has to say something in time, and so has a warm simulator's job."""
     monkeypatch.setattr(slurm, "WITHIN_S", 0.2)
     queue = slurm.HostStates()
     commands("squeue", f"while [ ! -e {tmp_path}/back ]; do sleep 0.1; done; echo '70 RUNNING'")

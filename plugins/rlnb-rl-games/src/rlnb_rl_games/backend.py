@@ -221,7 +221,7 @@ def _new_runner(observer: Observer | None = None, *, tensor_cores: bool = False)
     Args:
         observer: Observer of a training.
         tensor_cores: Whether the process keeps these settings. A training may, since its process ends with it. The
-            living simulator goes on with policies of other libraries.
+            warm simulator goes on with policies of other libraries.
     """
     precision, benchmark = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
     runner = Runner(observer)
