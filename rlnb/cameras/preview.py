@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.grid import Panel, panel, picture
-from rlnb.cameras.subject import Subject, subject
+from rlnb.cameras.scene import Scene, scene_of
 from rlnb.configs.cameras import aim_of, kind_of
 from rlnb.configs.card import CameraCard, TaskCard, check_overrides, runtime_problems, tell_chosen
 from rlnb.contracts.launchers import Launcher
@@ -232,7 +232,7 @@ def preview(
         NotFoundError: The task, the run or the checkpoint does not exist.
         WorkerError: The task's own code failed. The error contains the traceback.
     """
-    scene = subject(
+    scene = scene_of(
         task, policy=policy, checkpoint=checkpoint, trust=trust, mode=mode, python=python, asset_root=asset_root
     )
     card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
@@ -259,9 +259,7 @@ def preview(
         return _preview_of(request, scene, show, warm=warm)
 
 
-def _preview_of(
-    request: requests.Preview, scene: Subject, show: Callable[[Any], None], *, warm: bool | None
-) -> Preview:
+def _preview_of(request: requests.Preview, scene: Scene, show: Callable[[Any], None], *, warm: bool | None) -> Preview:
     """Return the preview that a simulator takes, and show its first frames as soon as they arrive."""
     envs = request.envs if request.envs is not None else tuple(range(request.num_envs))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlnb.cameras.preview import check_preview
-from rlnb.cameras.subject import subject
+from rlnb.cameras.scene import scene_of
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
@@ -124,7 +124,7 @@ def view(
         RlnbError: viser is not installed.
         WorkerError: The task's own code failed. The error contains the traceback.
     """
-    scene = subject(
+    scene = scene_of(
         task, policy=policy, checkpoint=checkpoint, trust=trust, mode=mode, python=python, asset_root=asset_root
     )
     task, python, asset_root = scene.task, scene.python, scene.asset_root

@@ -26,7 +26,7 @@ _START_S = 60.0
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
 
 
-class Beside:
+class Sidecar:
     """A server on this machine's loopback interface. It runs until it is closed or this kernel ends in any way."""
 
     def __init__(self, title: str, argv: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class Beside:
         require_linux(title)
         self._title = title
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rlnb.node", "--beside", *argv],
+            [sys.executable, "-P", "-m", "rlnb.node", "--sidecar", *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -103,7 +103,7 @@ def _listen(output: IO[str], lines: deque[str], ports: queue.SimpleQueue[int | N
     ports.put(None)
 
 
-class Framed(Beside):
+class Framed(Sidecar):
     """A server whose pages use relative URLs, so that the browser can reach it through the Jupyter server."""
 
     def _repr_mimebundle_(self, **_: Any) -> Any:

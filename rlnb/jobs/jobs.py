@@ -91,7 +91,7 @@ def _fits_simulator(record: RunRecord, job_options: CheckpointOptions) -> bool:
         if not options.warm or not (is_here or placement.has_run(record.path)):
             return False
     if not placement.has_run(record.path):
-        remote.refuse_far(record.folder, checkpoint)
+        remote.refuse_remote(record.folder, checkpoint)
     if placement.shares_no_folder() and not checkpoint.is_relative_to(record.path):
         logs = record.folder.logs
         raise RunError(f"{checkpoint} is not in the folder of {record.id}, so it is not sent. Copy it into {logs}.")

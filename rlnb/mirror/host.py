@@ -21,7 +21,7 @@ from rlnb.hooks import plugins
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
 from rlnb.mirror.launcher import RemoteLauncher, refuse_theirs
-from rlnb.mirror.near import RunReplica
+from rlnb.mirror.replica import RunReplica
 from rlnb.records import remote
 from rlnb.records.layout import RunDir, run_dir_of
 from rlnb.records.record import RunRecord

@@ -22,7 +22,7 @@ from rlnb.errors import Problem, RlnbError, RunError
 from rlnb.launch.local import LocalLauncher
 from rlnb.mirror.connection import Connection
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.near import handle
+from rlnb.mirror.replica import handle
 from rlnb.mirror.run_files import copy
 from rlnb.mirror.server import problems_of, versions
 from rlnb.mirror.simulator import FarJob
@@ -245,9 +245,9 @@ class RemoteLauncher(ABC):
         """
         queue = self.queue
         name, settings = (queue.name, queue.settings) if queue else (LocalLauncher.name, {})
-        far = dataclasses.replace(manifest, launcher=name, launcher_settings=settings)
+        there = dataclasses.replace(manifest, launcher=name, launcher_settings=settings)
         env = {name: os.environ[name] for name in RUN_VARIABLES if name in os.environ} | self.env
-        return Frame(kind=kind, data={"root": self.root, "manifest": to_json(far), "env": env, **(data or {})})
+        return Frame(kind=kind, data={"root": self.root, "manifest": to_json(there), "env": env, **(data or {})})
 
     def fetch(self, run_dir: Path, names: Sequence[str]) -> None:
         """Copy files of a run here. A copy that was interrupted goes on where it ended.

@@ -9,7 +9,7 @@ one of several nodes. With ``--lifeline`` it ends when its standard input closes
 the reason. With ``--revocable`` a signal means that a queue takes the node away, so the training may go on elsewhere.
 When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
 ``python -m rlnb.node --serve JOB_DIR PYTHON`` serves warm simulators in a job, to a kernel on another machine.
-``python -m rlnb.node --beside ARGV`` runs a command until the kernel is gone, however it ended.
+``python -m rlnb.node --sidecar ARGV`` runs a command until the kernel is gone, however it ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from rlnb.node.child import adopt_orphans, spawn
 from rlnb.node.peers import Member
 from rlnb.node.simulator import keep_simulator
-from rlnb.node.supervisor import Agent, keep_beside
+from rlnb.node.supervisor import Agent, run_sidecar
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command
 from rlnb.storage import files
@@ -59,8 +59,8 @@ def run_job(argv: Sequence[str]) -> int:
 def main(argv: Sequence[str]) -> int:
     files.restrict_umask()
     adopt_orphans()
-    if argv[:1] == ["--beside"]:
-        return keep_beside(argv[1:])
+    if argv[:1] in (["--sidecar"], ["--beside"]):  # the second is that of a kernel which began before an update
+        return run_sidecar(argv[1:])
     if argv[:1] == ["--warm"]:
         return keep_simulator(Path(argv[1]), argv[2:])
     if argv[:1] == ["--serve"]:

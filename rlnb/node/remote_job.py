@@ -24,7 +24,7 @@ from pathlib import Path
 
 from rlnb.node.descendants import kill_descendants
 from rlnb.node.file_transfer import FileTransfer
-from rlnb.node.supervisor import ENDS, LENT_GRACE_S
+from rlnb.node.supervisor import ADOPTED_GRACE_S, ENDS
 from rlnb.protocol import tls
 from rlnb.records.deadline import DeadlineReader
 from rlnb.records.layout import JobDir
@@ -43,7 +43,7 @@ SIGNAL_S = 1.0
 """Seconds after the end of a worker within which the signal may come that has ended the whole job."""
 
 
-class InteractiveJob:
+class SimulatorJobServer:
     """A job that serves warm simulators.
 
     Args:
@@ -62,7 +62,7 @@ class InteractiveJob:
         self._simulators: set[asyncio.StreamWriter] = set()
         self._calls: dict[asyncio.StreamWriter, set[int]] = {}
         """Numbers of the calls of each simulator that have no answer yet."""
-        self._lent: set[asyncio.StreamWriter] = set()
+        self._adopted: set[asyncio.StreamWriter] = set()
         """Simulators that train, whether or not their kernels are still connected."""
         self._used_s = time.monotonic()
         """Time of the last sign of the kernel, on the monotonic clock."""
@@ -100,15 +100,15 @@ class InteractiveJob:
         self._stopped = True
 
     async def _let_trainings_end(self) -> None:
-        """Wait for the trainings in lent simulators, whose agents got the signal that ends this job, and save."""
-        deadline = time.monotonic() + LENT_GRACE_S
-        while self._lent and time.monotonic() < deadline:
+        """Wait for the trainings in adopted simulators, whose agents got the signal that ends this job, and save."""
+        deadline = time.monotonic() + ADOPTED_GRACE_S
+        while self._adopted and time.monotonic() < deadline:
             await asyncio.sleep(POLL_S / 4)
 
     def _reason(self) -> str:
         """Return why the job ends now; an empty string if it goes on."""
         now_s = time.monotonic()
-        if self._lent or any(self._calls.values()):
+        if self._adopted or any(self._calls.values()):
             self._used_s = now_s
         if self._simulators or self._holds:
             self._leave_s = now_s + LINGER_S
@@ -163,7 +163,7 @@ class InteractiveJob:
 
     async def _simulate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Keep a warm simulator for a connection, with a folder of its own."""
-        folder = Path(tempfile.mkdtemp(prefix="rlnb-far-"))  # a shared folder may refuse the agent's named pipe
+        folder = Path(tempfile.mkdtemp(prefix="rlnb-simulator-"))  # a shared folder may refuse the agent's named pipe
         try:
             await self._keep(folder, reader, writer)
         finally:
@@ -187,7 +187,7 @@ class InteractiveJob:
             calls = asyncio.create_task(self._calls_of(reader, writer, agent, transfer))
             answers = asyncio.create_task(self._answers_of(writer, agent, transfer))
             done, others = await asyncio.wait({calls, answers}, return_when=asyncio.FIRST_COMPLETED)
-            if writer in self._lent and answers not in done:  # the kernel is gone, and the training goes on
+            if writer in self._adopted and answers not in done:  # the kernel is gone, and the training goes on
                 agent.stdin.close()
                 await asyncio.wait({answers})
             if answers in done:
@@ -201,7 +201,7 @@ class InteractiveJob:
                     raise end
         finally:
             self._simulators.discard(writer)
-            self._lent.discard(writer)
+            self._adopted.discard(writer)
             del self._calls[writer]
             self._used_s = time.monotonic()
             self._leave_s = self._used_s + LINGER_S
@@ -234,7 +234,7 @@ class InteractiveJob:
                 self._calls[writer].add(values["id"])
             if "adopt" in values:
                 line = json.dumps({**values, "hosted": True, "ends_s": self.ends_s()}).encode() + b"\n"
-                self._lent.add(writer)
+                self._adopted.add(writer)
             with contextlib.suppress(ConnectionError):  # the agent has ended, which its output shows
                 agent.stdin.write(line)
                 await agent.stdin.drain()
@@ -252,7 +252,7 @@ class InteractiveJob:
             if "value" in values or "error" in values:
                 self._calls[writer].discard(values["id"])
             if "returned" in values:
-                self._lent.discard(writer)
+                self._adopted.discard(writer)
             writer.write(transfer.answer(line))
             await writer.drain()
 
@@ -356,7 +356,7 @@ def serve(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     job = JobDir(args.folder)
     try:
-        return asyncio.run(InteractiveJob(job, args.python, args.idle, loopback=args.loopback).run())
+        return asyncio.run(SimulatorJobServer(job, args.python, args.idle, loopback=args.loopback).run())
     finally:
         kill_descendants(0.0)
         entries.remove(job.key)

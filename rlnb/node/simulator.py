@@ -1,4 +1,4 @@
-"""Keep a warm simulator for a kernel, lend it to runs, and take it back.
+"""Keep a warm simulator for a kernel, let runs adopt it, and take it back.
 
 The kernel knows the simulator by messages alone, so that it may be on another machine.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import psutil
 
 SAVED_BEFORE_S = 40.0
-"""Seconds before the end of its job at which a training in a lent simulator is told to save and to end."""
+"""Seconds before the end of its job at which a training in an adopted simulator is told to save and to end."""
 
 
 def keep_simulator(log: Path, argv: Sequence[str]) -> int:
@@ -60,16 +60,16 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
         )
     process, status, ready, controls = os.pidfd_open(worker.pid), 0, False, ControlChannel(log)
     with open(log, "rb") as earlier_log:  # which is gone later, if a cleaner of temporary folders has removed it
-        while handover := _relay(worker, process, replies, log, controls, ready=ready):
+        while adoption := _relay(worker, process, replies, log, controls, ready=ready):
             _tell_kernel({"adopted": True})
-            status, lent = _lend(worker, replies, earlier_log, handover)
-            if lent is None:
+            status, adopted = _do_job(worker, replies, earlier_log, adoption)
+            if adopted is None:
                 _remove(log)  # which the kernel no longer knows of
                 break
-            ready = ready or lent.ready
-            for line in (*lent.greetings, lent.line):
+            ready = ready or adopted.ready
+            for line in (*adopted.greetings, adopted.line):
                 controls.note(line)
-            os.write(1, lent.line)
+            os.write(1, adopted.line)
         else:
             if (code := worker.poll()) is not None:
                 with contextlib.suppress(OSError):  # the kernel may be gone
@@ -79,31 +79,31 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     return status
 
 
-def _lend(
-    worker: subprocess.Popen[bytes], replies: int, earlier_log: IO[bytes], handover: Handover
+def _do_job(
+    worker: subprocess.Popen[bytes], replies: int, earlier_log: IO[bytes], adoption: Adoption
 ) -> tuple[int, AdoptedWorker | None]:
     """Do a job with the worker; return the job's status, and the worker if the kernel can have it back."""
-    job, lent = handover.job, AdoptedWorker(worker, replies)
-    os.environ[WEBHOOK] = handover.webhook  # the kernel's, which may have changed since this process started
+    job, adopted = adoption.job, AdoptedWorker(worker, replies)
+    os.environ[WEBHOOK] = adoption.webhook  # the kernel's, which may have changed since this process started
 
     def start(_: Command) -> AdoptedWorker:
-        lent.begin(handover.line)
-        return lent
+        adopted.begin(adoption.line)
+        return adopted
 
     with _away_from_kernel(job.log()) as kernel:
         earlier_log.seek(0, os.SEEK_END)
         command = from_json(Command, files.read_own_json(job.command))
         files.restrict_umask(job.path)
-        agent = Agent(job, command, earlier_log=earlier_log, deadline=handover.deadline, revocable=handover.hosted)
+        agent = Agent(job, command, earlier_log=earlier_log, deadline=adoption.deadline, revocable=adoption.in_job)
         status = agent.run(start)
         # Without a result, such as on a full disk, the end of this process is what shows the end of the job.
-        ended = lent.returned and worker.poll() is None and files.there(job.result)
-        return status, lent if ended and not _is_gone(kernel) else None
+        ended = adopted.returned and worker.poll() is None and files.there(job.result)
+        return status, adopted if ended and not _is_gone(kernel) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Handover:
-    """The kernel's last line, which gives the worker to a job."""
+class Adoption:
+    """The kernel's last line, after which a job has the worker."""
 
     line: bytes
     """The line itself, for the worker."""
@@ -111,7 +111,7 @@ class Handover:
     """Folder of the job."""
     webhook: str = ""
     """Address for alerts; empty without one."""
-    hosted: bool = False
+    in_job: bool = False
     """Whether this process is in a job of a cluster, which may take its node away."""
     ends_s: float | None = None
     """Time at which that job is ended, in seconds since the epoch; None if it has no walltime."""
@@ -122,8 +122,8 @@ class Handover:
         return None if self.ends_s is None else self.ends_s - SAVED_BEFORE_S
 
     @classmethod
-    def of(cls, line: bytes) -> Handover | None:
-        """Parse a line of JSON from the kernel as a handover; return None for an ordinary request."""
+    def of(cls, line: bytes) -> Adoption | None:
+        """Parse a line of JSON from the kernel as an adoption; return None for an ordinary request."""
         values = json.loads(line)
         folder, ends_s = values.get("adopt"), values.get("ends_s")
         if folder is None:
@@ -132,7 +132,7 @@ class Handover:
             line=line,
             job=JobDir(Path(folder)),
             webhook=str(values.get("webhook", "")),
-            hosted=bool(values.get("hosted")),
+            in_job=bool(values.get("hosted")),
             ends_s=None if ends_s is None else float(ends_s),
         )
 
@@ -149,8 +149,8 @@ def _open_pipe(path: Path) -> int:
 
 def _relay(
     worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, controls: ControlChannel, *, ready: bool
-) -> Handover | None:
-    """Pass lines both ways; return the handover, or None if either side exits or the start hangs.
+) -> Adoption | None:
+    """Pass lines both ways; return the adoption, or None if either side exits or the start hangs.
 
     Args:
         worker: The warm simulator.
@@ -184,15 +184,15 @@ def _relay(
             if 0 in events:
                 data = os.read(0, 1 << 16)
                 *calls, pending = (pending + data).split(b"\n")
-                goes_on, handover = _pass_on(calls, worker, controls)
-                if not data or not goes_on or handover:
-                    return handover
+                goes_on, adoption = _pass_on(calls, worker, controls)
+                if not data or not goes_on or adoption:
+                    return adoption
 
 
 def _pass_on(
     lines: Sequence[bytes], worker: subprocess.Popen[bytes], controls: ControlChannel
-) -> tuple[bool, Handover | None]:
-    """Pass lines of the kernel on; return whether the simulator goes on, and the handover that a line may be."""
+) -> tuple[bool, Adoption | None]:
+    """Pass lines of the kernel on; return whether the simulator goes on, and the adoption that a line may be."""
     assert worker.stdin is not None
     for line in lines:
         values = json.loads(line)
@@ -201,8 +201,8 @@ def _pass_on(
                 return False, None
             if (message := controls.answer(values["control"])) is not None:
                 _tell_kernel(message)
-        elif handover := Handover.of(line + b"\n"):
-            return True, handover
+        elif adoption := Adoption.of(line + b"\n"):
+            return True, adoption
         else:
             try:
                 worker.stdin.write(line + b"\n")

@@ -99,7 +99,7 @@ LEAVE_S = 3.0
 """Seconds that a worker has to exit after it was stopped and wrote its result."""
 SAVE_S = 25.0
 """Seconds that a training that is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
-LENT_GRACE_S = SAVE_S + TERM_GRACE_S
+ADOPTED_GRACE_S = SAVE_S + TERM_GRACE_S
 """Seconds between the two signals to a job with warm simulators, which a training may have borrowed."""
 SAVE_POLL_S = 0.05
 """Seconds between checks whether a training that is stopped has saved."""
@@ -145,7 +145,7 @@ class Agent:
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command, self._revocable = command, revocable
         self._node, self._several = self._member.node, self._member.nodes > 1
-        self._hosted = self._several or lifeline or revocable
+        self._in_job = self._several or lifeline or revocable
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
@@ -204,8 +204,10 @@ class Agent:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
         spare = child.own if isinstance(child, AdoptedWorker) and child.returned else ()
-        lends = self._job.kind == "simulator" and self._signalled  # its trainings heard the signal too, and save
-        grace_s = LENT_GRACE_S if lends else TERM_GRACE_S
+        holds_simulators = (
+            self._job.kind == "simulator" and self._signalled
+        )  # its trainings heard the signal too, and save
+        grace_s = ADOPTED_GRACE_S if holds_simulators else TERM_GRACE_S
         kill_descendants(0.0 if outcome == "completed" else grace_s, spare=spare)
         return 1 if self._let_go else self._end(outcome, error, child.poll())
 
@@ -349,7 +351,7 @@ class Agent:
         """Return why the job was told to end: by the user, or, on one of several nodes, by the queue."""
         if self._superseded():
             return "cancelled", f"stopped: {self._job.successor_name()} was started to continue this run"
-        if files.there(self._job.cancel) or not self._hosted:
+        if files.there(self._job.cancel) or not self._in_job:
             return "cancelled", "cancelled"
         self._interrupted = True
         return "failed", f"{self._member} was revoked by the queue: preempted, requeued, or past its walltime"
@@ -467,7 +469,7 @@ def edited_script(run: RunDir) -> str:
 # -- a server beside a kernel ----------------------------------------------------------------------------------------
 
 
-def keep_beside(argv: Sequence[str]) -> int:
+def run_sidecar(argv: Sequence[str]) -> int:
     """Run a command until it ends or the kernel closes stdin. The command inherits this process's output."""
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
     process = os.pidfd_open(child.pid)

@@ -169,7 +169,7 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hosted:
+class Connected:
     """A job on another machine has accepted the kernel, and starts the worker."""
 
     host: str
@@ -264,7 +264,7 @@ Message = (
     | Pulse
     | Stacks
     | Usage
-    | Hosted
+    | Connected
     | Waiting
     | Ended
     | Sent
@@ -282,7 +282,7 @@ _MARKS: Mapping[str, type[Message]] = {
     "log_bytes": Pulse,
     "stacks": Stacks,
     "memory_bytes": Usage,
-    "host": Hosted,
+    "host": Connected,
     "waits": Waiting,
     "ended": Ended,
     "folder": Sent,

@@ -52,15 +52,15 @@ class Checkpoints(list[Path]):
     Args:
         paths: The checkpoints.
         record: The run.
-        far: Those that are only on another machine, with the paths that they have here once they are copied.
+        remote: Those that are only on another machine, with the paths that they have here once they are copied.
         abandoned: Those of iterations that a later training has trained again, from an older checkpoint.
     """
 
     def __init__(
-        self, paths: Sequence[Path], record: Trained, far: Collection[Path] = (), abandoned: Collection[Path] = ()
+        self, paths: Sequence[Path], record: Trained, remote: Collection[Path] = (), abandoned: Collection[Path] = ()
     ) -> None:
         super().__init__(paths)
-        self._record, self.far, self.abandoned = record, frozenset(far), frozenset(abandoned)
+        self._record, self.remote, self.abandoned = record, frozenset(remote), frozenset(abandoned)
 
     @property
     def own(self) -> list[Path]:
@@ -93,11 +93,11 @@ class Checkpoints(list[Path]):
 
     def last_whole(self) -> Path | None:
         """Return the newest checkpoint that is not torn; None if there is none. Its weights are not read."""
-        return next((path for path in reversed(self.own) if path in self.far or self.is_whole(path)), None)
+        return next((path for path in reversed(self.own) if path in self.remote or self.is_whole(path)), None)
 
     def fault(self, path: Path, *, to_resume: bool = False) -> str:
         """Return why a checkpoint cannot be used, as the end of a sentence; empty if it is sound."""
-        return "" if path in self.far else fault_of(path, self._library, to_resume=to_resume)
+        return "" if path in self.remote else fault_of(path, self._library, to_resume=to_resume)
 
     def none_sound(self, *, to_resume: bool = False) -> str:
         """Return the end of a sentence that says why none of the checkpoints can be used; there is at least one."""
@@ -130,9 +130,9 @@ class Checkpoints(list[Path]):
         is_kind = path.is_dir if self._library.checkpoint_is_folder else path.is_file
         return files.there(path) and is_kind()
 
-    def far_files(self, path: Path) -> list[Path]:
+    def remote_files(self, path: Path) -> list[Path]:
         """Return the files of a checkpoint that are only on another machine, in the order in which they are copied."""
-        return far_files_of(self._record.folder, path, self._library)
+        return remote_files_of(self._record.folder, path, self._library)
 
     def is_whole(self, path: Path) -> bool:
         """Return whether a checkpoint and its companions are complete, as far as that shows without loading them."""
@@ -252,14 +252,14 @@ def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset
         run: The run.
         library: The library that wrote them.
     """
-    away = remote.far_files(run)
-    far = {path for path in (_owner(path, run, library) for path in away) if path is not None}
+    away = remote.remote_files(run)
+    elsewhere = {path for path in (_owner(path, run, library) for path in away) if path is not None}
     folders = library.checkpoint_is_folder
-    paths = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern, far, folders=folders)
+    paths = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern, elsewhere, folders=folders)
     paths = [path for path in paths if not _is_companion(path.name, library)]
-    far |= {path for path in paths if any(companion in away for companion in companions_of(path, library))}
+    elsewhere |= {path for path in paths if any(companion in away for companion in companions_of(path, library))}
     abandoned = _abandoned(run, library, paths)
-    return sorted(paths, key=lambda path: path not in abandoned), frozenset(far), abandoned
+    return sorted(paths, key=lambda path: path not in abandoned), frozenset(elsewhere), abandoned
 
 
 def iteration_of(checkpoint: Path, library: Library, horizon: int) -> float | None:
@@ -320,12 +320,12 @@ def newest_of(run: RunDir, library: Library) -> str | None:
     return newest.relative_to(run.path).as_posix() if newest else None
 
 
-def far_files_of(run: RunDir, checkpoint: Path, library: Library) -> list[Path]:
+def remote_files_of(run: RunDir, checkpoint: Path, library: Library) -> list[Path]:
     """Return the files of a checkpoint that are only on another machine, in the order in which they are copied.
 
     The file with the checkpoint's own name is the last, so a checkpoint that has arrived has its companions.
     """
-    away = remote.far_files(run)
+    away = remote.remote_files(run)
     companions = [path for path in companions_of(checkpoint, library) if path in away]
     return [*companions, *sorted(path for path in away if path == checkpoint or checkpoint in path.parents)]
 

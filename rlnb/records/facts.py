@@ -73,7 +73,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool
     if not isinstance(name, str | Path):
         raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
     path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
-    if path in checkpoints.far:
+    if path in checkpoints.remote:
         return str(path.relative_to(record.path))
     if not checkpoints.exists(path):
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)

@@ -448,8 +448,8 @@ class RunRecord:
     @property
     def checkpoints(self) -> Checkpoints:
         """Checkpoints, oldest iteration first, after those that the run has abandoned."""
-        paths, far, abandoned = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
-        return Checkpoints(paths, self, far, abandoned)
+        paths, elsewhere, abandoned = checkpoints_of(self.folder, self.library_spec or plugins.SCRIPT)
+        return Checkpoints(paths, self, elsewhere, abandoned)
 
     def __repr__(self) -> str:
         state = self.state

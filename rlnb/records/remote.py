@@ -46,7 +46,7 @@ def write(run: RunDir, remote: Remote) -> None:
     files.replace_json(run.path / REMOTE, remote)
 
 
-def far_files(run: RunDir) -> dict[Path, int]:
+def remote_files(run: RunDir) -> dict[Path, int]:
     """Return the files of a run that are only on another machine, with their sizes in bytes.
 
     Each has the path at which it is here once it is copied.
@@ -56,13 +56,13 @@ def far_files(run: RunDir) -> dict[Path, int]:
     return {path: size for path, size in sizes.items() if not files.there(path)}
 
 
-def refuse_far(run: RunDir, path: Path) -> None:
+def refuse_remote(run: RunDir, path: Path) -> None:
     """Refuse to read a file, or a folder with files, that is only on another machine.
 
     Raises:
         RunError: The file is not here. The message has the call that copies it.
     """
-    if any(path == far or path in far.parents for far in far_files(run)):
+    if any(path == other or path in other.parents for other in remote_files(run)):
         remote = remote_of(run)
         place = remote.place if remote else "another machine"
         raise RunError(

@@ -157,11 +157,11 @@ class Run(RunFacts):
             RlnbError: The other machine cannot be reached, or no longer has the checkpoint.
         """
         path = self.path / checkpoint_of(self._record, checkpoint)
-        if path in self.checkpoints.far:
+        if path in self.checkpoints.remote:
             launcher = plugins.launcher_of(self.manifest)
             if not isinstance(launcher, MirrorLauncher):
                 raise RunError(f"{self.id} was not made by a launcher of another machine. Move {REMOTE} away.")
-            paths = self.checkpoints.far_files(path)
+            paths = self.checkpoints.remote_files(path)
             launcher.fetch(self.path, [path.relative_to(self.path).as_posix() for path in paths])
         return path
 

@@ -30,12 +30,12 @@ from rlnb.protocol import messages, requests
 from rlnb.protocol.code_location import location_of_stacks
 from rlnb.protocol.messages import (
     Answer,
+    Connected,
     Control,
     Died,
     Ended,
     Failure,
     Hangs,
-    Hosted,
     Meanwhile,
     Message,
     Pulse,
@@ -230,13 +230,13 @@ class SimulatorProcess:
         while True:
             while not self._link.waiting(SAY_S):
                 now_s = time.monotonic()
-                if condition.hosted:
+                if condition.connected:
                     self._control("pulse")
                 if condition.ready.pid and request.limit_s < math.inf and now_s - looked_s >= STACK_EVERY_S:
                     looked_s = now_s
                     self._control("stacks")
                 say(str(condition), now_s - begin_s)
-                if not condition.hosted and self.job is not None and self.job.ended:
+                if not condition.connected and self.job is not None and self.job.ended:
                     self._agent.kill()  # the relay, which may wait for a record that no process writes any more
                     raise self._end()
                 if now_s - life_s > request.limit_s:
@@ -296,7 +296,7 @@ class SimulatorProcess:
         self._condition.note(message)
         if isinstance(message, messages.Sent):
             self._link.receive(message)
-        elif isinstance(message, messages.Hosted) and self.job is not None:
+        elif isinstance(message, messages.Connected) and self.job is not None:
             self.job.note(message)
         return message
 
@@ -409,7 +409,7 @@ class Condition:
 
     def __init__(self, job: str = "") -> None:
         self._job = job
-        self.hosted = not job
+        self.connected = not job
         """Whether the node agent can be asked, which is not so while a job waits."""
         self.ready = Ready()
         """The worker's first message; its process id is 0 before."""
@@ -445,8 +445,8 @@ class Condition:
             self._waits = message.waits
         elif isinstance(message, Ended):
             self.last_output = message.ended
-        elif isinstance(message, Hosted):
-            self.hosted = True
+        elif isinstance(message, Connected):
+            self.connected = True
         elif isinstance(message, Silent):
             logger.warning(
                 "The worker is starting, but has written no output for minutes. Its log shows the stack of each "
@@ -455,7 +455,7 @@ class Condition:
             )
 
     def __str__(self) -> str:
-        if not self.hosted:
+        if not self.connected:
             return f"the simulator's job on {self._job} waits" + (f": {self._waits}" if self._waits else "")
         place = f" in {self.place}" if self.place else ""
         return f"the simulator is {'busy' if self.ready.pid else 'starting'}{place}"

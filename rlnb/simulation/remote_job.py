@@ -26,7 +26,7 @@ from rlnb.hooks.registry import require
 from rlnb.launch.command import interpreter, own_env
 from rlnb.launch.detached import HostProcess
 from rlnb.launch.local import LocalLauncher
-from rlnb.protocol.messages import Hosted
+from rlnb.protocol.messages import Connected
 from rlnb.protocol.tls import write_key
 from rlnb.records.deadline import EXACT_S, here_s
 from rlnb.records.layout import COMMAND, HANDLE, JobDir, run_dir_of
@@ -114,10 +114,10 @@ class SimulatorJob(ABC):
         """End the job, and leave its launcher's queue."""
         self.let_go()
 
-    def note(self, hosted: Hosted) -> None:
+    def note(self, connected: Connected) -> None:
         """Note what the job says when it accepts this kernel, and announce the end of its walltime in time."""
-        self.host = hosted.host
-        ends_s = None if hosted.ends_s is None else here_s(hosted.ends_s, hosted.now_s)
+        self.host = connected.host
+        ends_s = None if connected.ends_s is None else here_s(connected.ends_s, connected.now_s)
         if ends_s is not None and (self.ends_s is None or abs(ends_s - self.ends_s) > EXACT_S):
             self._cancel_timer()
             self.ends_s = ends_s
@@ -232,9 +232,9 @@ class SharedJob(SimulatorJob):
         submission = self._record.submission
         return self.launcher.name + (f" job {', '.join(submission.jobs)}" if submission.jobs else "")
 
-    def note(self, hosted: Hosted) -> None:
+    def note(self, connected: Connected) -> None:
         """Note what the job says when it accepts this kernel, and show it that this kernel lives."""
-        super().note(hosted)
+        super().note(connected)
         self.hold()
 
     def hold(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.display.live_objects import live_objects
-from rlnb.display.server import Beside
+from rlnb.display.server import Sidecar
 from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError, unknown
 from rlnb.hooks import plugins
@@ -204,7 +204,7 @@ class Sweep:
 
         return with_picture(importance_bars(self.importances()))
 
-    def dashboard(self) -> Beside:
+    def dashboard(self) -> Sidecar:
         """Start Optuna's dashboard for this sweep, and return its address on this machine's loopback interface.
 
         The dashboard serves its pages at the root of a server only, so a Jupyter server cannot proxy them.
@@ -213,7 +213,7 @@ class Sweep:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
         argv = [sys.executable, "-P", "-m", "rlnb.display.own_user", "optuna_dashboard._cli", "--host", "127.0.0.1"]
-        return Beside("Optuna's dashboard", [*argv, "--port", port, "--server", "wsgiref", str(self._path)])
+        return Sidecar("Optuna's dashboard", [*argv, "--port", port, "--server", "wsgiref", str(self._path)])
 
     def __repr__(self) -> str:
         states = [trial.state.name.lower() for trial in self.study.trials]

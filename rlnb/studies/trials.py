@@ -376,7 +376,12 @@ def common(task: Task, **arguments: Any) -> str:
     """Return the task settings and training arguments that all trials of a sweep share, as JSON."""
     of_task = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
     common = {**of_task, **arguments}
-    for name in ("id", "source", "launcher", "tags"):  # id is Subject.task; the others do not affect the results
+    for name in (
+        "id",
+        "source",
+        "launcher",
+        "tags",
+    ):  # id is a field of its own; the others do not affect the results
         common.pop(name, None)
     values = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
     origin = values.get("init_from")

@@ -16,7 +16,7 @@ from rlnb.hooks import plugins
 from rlnb.records.arguments import resolved_configs
 from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.find import run_of
-from rlnb.records.remote import refuse_far
+from rlnb.records.remote import refuse_remote
 from rlnb.records.trust import require_trusted_owner
 from rlnb.storage import files
 from rlnb.storage.entries import MOST_FILES, MOST_FOLDERS, files_below, is_small
@@ -137,7 +137,7 @@ def _find(name: str, value: object, spec: Input, root: Root, *, trust: bool) -> 
             raise RlnbError(f"{subject} is {KINDS[spec.kind]}, and not a run. Use {EXAMPLES[spec.kind]}.")
         record, file = run.record, newest_of(run, subject)
     elif (record := run_of(file)) is not None:
-        refuse_far(record.folder, file)
+        refuse_remote(record.folder, file)
     if spec.kind == "folder":
         _check_folder(subject, file)
     if spec.kind == "policy":
@@ -163,7 +163,7 @@ def newest_of(run: RunFacts, subject: str) -> Path:
         raise RlnbError(f"{subject}: {state} {checkpoints.none_sound()} Use another run.")
     if newest is None:
         raise RlnbError(f"{subject}: {state} has no complete checkpoint yet. Wait for one, or use another run.")
-    refuse_far(run.record.folder, newest)
+    refuse_remote(run.record.folder, newest)
     return newest
 
 

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 import rlnb
-from rlnb.display.server import Beside
+from rlnb.display.server import Sidecar
 
 LATE = """
 import http.server, sys, time
@@ -26,11 +26,11 @@ def test_a_server_that_prints_its_address_before_it_listens_is_waited_for(tmp_pa
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    server = Beside("the late server", [sys.executable, "-c", LATE, port, "listen"])
+    server = Sidecar("the late server", [sys.executable, "-c", LATE, port, "listen"])
     urllib.request.urlopen(server.url, timeout=5).close()
     server.close()
     with pytest.raises(rlnb.RlnbError, match="the late server did not start"):
-        Beside("the late server", [sys.executable, "-c", LATE, port, "leave"])
+        Sidecar("the late server", [sys.executable, "-c", LATE, port, "leave"])
 
 
 QUICK = """
@@ -45,12 +45,12 @@ def test_a_server_that_ends_at_once_is_reported_with_its_last_lines():
     with pytest.raises(
         rlnb.RlnbError, match=r"the bad server did not start. Its last lines of output:\n  no such page"
     ):
-        Beside("the bad server", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
+        Sidecar("the bad server", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
 
 
 def test_rerunning_a_cell_closes_the_server_of_its_previous_run(kernel):
-    kernel.run("from rlnb.display.server import Beside", cell="cell-0")
-    start = f"import sys\nprint(Beside('the quick server', [sys.executable, '-c', {QUICK!r}]).port)"
+    kernel.run("from rlnb.display.server import Sidecar", cell="cell-0")
+    start = f"import sys\nprint(Sidecar('the quick server', [sys.executable, '-c', {QUICK!r}]).port)"
     first, second = int(kernel.run(start)), int(kernel.run(start))
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", first), timeout=5)
@@ -59,8 +59,8 @@ def test_rerunning_a_cell_closes_the_server_of_its_previous_run(kernel):
 
 def test_a_server_ends_with_its_program(tmp_path):
     code = (
-        "import sys\nfrom rlnb.display.server import Beside\n"
-        f"server = Beside('the quick server', [sys.executable, '-c', {QUICK!r}])"
+        "import sys\nfrom rlnb.display.server import Sidecar\n"
+        f"server = Sidecar('the quick server', [sys.executable, '-c', {QUICK!r}])"
     )
     program = subprocess.run(
         [sys.executable, "-c", f"{code}\nprint(server.port)"], capture_output=True, text=True, cwd=tmp_path, timeout=60

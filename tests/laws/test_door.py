@@ -43,7 +43,7 @@ MAY: dict[str, tuple[str, ...]] = {
     ),
     "a temporary folder that the process itself has made": (
         "rlnb/curves/tensorboard.py",
-        "rlnb/node/remote_job.py: InteractiveJob._simulate _made",
+        "rlnb/node/remote_job.py: SimulatorJobServer._simulate _made",
         "rlnb/node/simulator.py",
         "rlnb/reports/report.py",
         "rlnb/interactive/debugger.py: arrays_of",

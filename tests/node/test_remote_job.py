@@ -1,4 +1,4 @@
-"""The addresses of a node. The server itself is tested with its client, in ``tests/simulation/test_far.py``."""
+"""The addresses of a node. The server itself is tested with its client, in ``tests/simulation/test_in_jobs.py``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.node.remote_job import InteractiveJob, addresses, whole_line
+from rlnb.node.remote_job import SimulatorJobServer, addresses, whole_line
 from rlnb.node.supervisor import ENDS
 from rlnb.protocol import tls
 from rlnb.protocol.tls import write_key
@@ -57,7 +57,7 @@ def test_a_sender_waits_while_its_data_is_not_read_and_the_first_line_is_short(t
         return b""
 
     async def run() -> None:
-        job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+        job = SimulatorJobServer(JobDir(tmp_path), ["python"], math.inf, loopback=True)
         serving = asyncio.create_task(job.run())
         while not JobDir(tmp_path).address.exists():
             await asyncio.sleep(0.05)
@@ -72,13 +72,13 @@ def test_a_sender_waits_while_its_data_is_not_read_and_the_first_line_is_short(t
 
 
 def test_a_job_goes_on_while_a_request_has_no_answer_or_its_kernel_lives(tmp_path: Path) -> None:
-    job = InteractiveJob(JobDir(tmp_path), ["python"], 600.0, loopback=True)
+    job = SimulatorJobServer(JobDir(tmp_path), ["python"], 600.0, loopback=True)
     writer: Any = "of the simulator"
     for calls, idle in ({1}, False), (set[int](), True):
         job._calls[writer] = calls
         job._used_s = time.monotonic() - 601.0
         assert job._reason().startswith("The warm simulator was not used for 600 s") is idle
-    job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+    job = SimulatorJobServer(JobDir(tmp_path), ["python"], math.inf, loopback=True)
     for holds, gone in (1, False), (0, True):
         job._holds, job._leave_s = holds, time.monotonic() - 1.0
         assert job._reason() == ("The kernel of the warm simulator is gone." if gone else "")
@@ -87,7 +87,7 @@ def test_a_job_goes_on_while_a_request_has_no_answer_or_its_kernel_lives(tmp_pat
 def test_the_cluster_knows_the_end_of_a_job_better_than_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+    job = SimulatorJobServer(JobDir(tmp_path), ["python"], math.inf, loopback=True)
     assert job.ends_s() is None
     monkeypatch.setenv(ENDS, "100.5")
     assert job.ends_s() == 100.5
@@ -103,7 +103,7 @@ def test_a_simulator_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
-    job = InteractiveJob(JobDir(tmp_path), ["python"], math.inf, loopback=True)
+    job = SimulatorJobServer(JobDir(tmp_path), ["python"], math.inf, loopback=True)
     absent: Any = None
     with pytest.raises(BlockingIOError):
         asyncio.run(job._simulate(absent, absent))

@@ -8,12 +8,12 @@ import sys
 import psutil
 
 WAIT_S = 20.0
-BESIDE = [sys.executable, "-m", "rlnb.node", "--beside"]
+SIDECAR = [sys.executable, "-m", "rlnb.node", "--sidecar"]
 
 
 def test_the_server_and_its_children_end_with_the_kernel() -> None:
     code = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
-    argv = [*BESIDE, sys.executable, "-c", code]
+    argv = [*SIDECAR, sys.executable, "-c", code]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
         assert agent.stdin is not None
         assert agent.stdout is not None
@@ -27,7 +27,7 @@ def test_the_server_and_its_children_end_with_the_kernel() -> None:
 
 def test_input_from_the_kernel_does_not_end_the_server_and_its_exit_status_is_returned() -> None:
     code = "import sys, time; print('up', flush=True); time.sleep(0.3); sys.exit(5)"
-    argv = [*BESIDE, sys.executable, "-c", code]
+    argv = [*SIDECAR, sys.executable, "-c", code]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
         assert agent.stdin is not None
         assert agent.stdout is not None

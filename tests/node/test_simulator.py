@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from rlnb.node.simulator import SAVED_BEFORE_S, Handover
+from rlnb.node.simulator import SAVED_BEFORE_S, Adoption
 from rlnb.node.supervisor import SAVE_S
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Result
@@ -232,20 +232,20 @@ def test_a_folder_that_cannot_hold_the_pipe_is_reported_in_the_log(tmp_path: Pat
 
 
 def test_only_a_line_with_the_key_adopt_is_a_handover() -> None:
-    assert Handover.of(b'{"id": 1, "task": "adopt"}') is None
-    handover = Handover.of(b'{"adopt": "/runs/r/jobs/0-train"}\n')
-    assert handover is not None
-    assert handover.job == JobDir(Path("/runs/r/jobs/0-train"))
+    assert Adoption.of(b'{"id": 1, "task": "adopt"}') is None
+    adoption = Adoption.of(b'{"adopt": "/runs/r/jobs/0-train"}\n')
+    assert adoption is not None
+    assert adoption.job == JobDir(Path("/runs/r/jobs/0-train"))
 
 
-def test_a_training_in_a_lent_simulator_ends_in_time_before_the_job_around_it(tmp_path: Path) -> None:
+def test_a_training_in_an_adopted_simulator_ends_in_time_before_the_job_around_it(tmp_path: Path) -> None:
     line = json.dumps({"adopt": str(tmp_path), "webhook": "https://example.com", "hosted": True, "ends_s": 1000.0})
-    handover = Handover.of(line.encode())
-    assert handover is not None
-    assert handover.job.path == tmp_path
-    assert handover.deadline == 1000.0 - SAVED_BEFORE_S
+    adoption = Adoption.of(line.encode())
+    assert adoption is not None
+    assert adoption.job.path == tmp_path
+    assert adoption.deadline == 1000.0 - SAVED_BEFORE_S
     assert SAVED_BEFORE_S > SAVE_S, "the training needs the time to save"
-    here = Handover.of(json.dumps({"adopt": str(tmp_path)}).encode())
+    here = Adoption.of(json.dumps({"adopt": str(tmp_path)}).encode())
     assert here is not None
-    assert (here.deadline, here.hosted) == (None, False)
-    assert Handover.of(b'{"id": 1, "verb": "ping", "payload": {}}') is None
+    assert (here.deadline, here.in_job) == (None, False)
+    assert Adoption.of(b'{"id": 1, "verb": "ping", "payload": {}}') is None

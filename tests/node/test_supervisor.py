@@ -377,7 +377,7 @@ def test_the_curves_are_those_of_the_runs_own_gpus(
     assert values == {f"system/node0/gpu{number}_percent": value for number, value in enumerate(percent)}
 
 
-# -- lent ------------------------------------------------------------------------------------------------------------
+# -- adopted workers --------------------------------------------------------------------------------------------------
 
 
 PROCESS = """
@@ -388,7 +388,7 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def lent() -> Iterator[AdoptedWorker]:
+def adopted() -> Iterator[AdoptedWorker]:
     """A process that sends each line back as a message of its own."""
     replies, writer = os.pipe()
     with subprocess.Popen(
@@ -398,37 +398,37 @@ def lent() -> Iterator[AdoptedWorker]:
         process.kill()
 
 
-def until_returned(lent: AdoptedWorker) -> None:
+def until_returned(adopted: AdoptedWorker) -> None:
     deadline = time.monotonic() + 20
-    while lent.poll() is None:
+    while adopted.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_a_process_is_returned_before_a_job_and_once_it_says_so(lent: AdoptedWorker) -> None:
-    assert (lent.returned, lent.poll()) == (True, 0)
-    lent.begin(b'{"ready": true}\n')
-    assert (lent.returned, lent.poll()) == (False, None)
-    lent.begin(b'{"returned": true, "pid": 7}\n')
-    until_returned(lent)
-    assert (lent.poll(), lent.returned, lent.line) == (0, True, b'{"returned": true, "pid": 7}\n')
-    assert lent.ready
+def test_a_process_is_returned_before_a_job_and_once_it_says_so(adopted: AdoptedWorker) -> None:
+    assert (adopted.returned, adopted.poll()) == (True, 0)
+    adopted.begin(b'{"ready": true}\n')
+    assert (adopted.returned, adopted.poll()) == (False, None)
+    adopted.begin(b'{"returned": true, "pid": 7}\n')
+    until_returned(adopted)
+    assert (adopted.poll(), adopted.returned, adopted.line) == (0, True, b'{"returned": true, "pid": 7}\n')
+    assert adopted.ready
 
 
-def test_a_message_that_the_process_has_started_is_not_the_end_of_the_job(lent: AdoptedWorker) -> None:
-    lent.begin(b'{"ready": true}\n')
+def test_a_message_that_the_process_has_started_is_not_the_end_of_the_job(adopted: AdoptedWorker) -> None:
+    adopted.begin(b'{"ready": true}\n')
     deadline = time.monotonic() + 20
-    while not lent.ready:
-        assert lent.poll() is None
+    while not adopted.ready:
+        assert adopted.poll() is None
         assert time.monotonic() < deadline
-    assert lent.poll() is None
+    assert adopted.poll() is None
 
 
-def test_the_exit_of_the_process_ends_the_job(lent: AdoptedWorker) -> None:
-    lent.begin(b'{"ready": true}\n')
-    lent._process.kill()
-    until_returned(lent)
-    assert (lent.poll(), lent.returned) == (-9, False)
+def test_the_exit_of_the_process_ends_the_job(adopted: AdoptedWorker) -> None:
+    adopted.begin(b'{"ready": true}\n')
+    adopted._process.kill()
+    until_returned(adopted)
+    assert (adopted.poll(), adopted.returned) == (-9, False)
 
 
 # -- script ----------------------------------------------------------------------------------------------------------

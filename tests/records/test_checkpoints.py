@@ -451,14 +451,14 @@ def test_a_checkpoint_is_far_until_all_its_files_have_arrived(run: RunDir) -> No
     paths, far, _ = checkpoints.checkpoints_of(run, BUFFERED)
     assert [path.name for path in paths] == ["model_4.npz", "model_9.npz", "model_15.npz"]
     assert {path.name for path in far} == {"model_9.npz", "model_15.npz"}
-    assert [path.name for path in checkpoints.far_files_of(run, run.logs / "model_15.npz", BUFFERED)] == [
+    assert [path.name for path in checkpoints.remote_files_of(run, run.logs / "model_15.npz", BUFFERED)] == [
         "model_15.buffer.npz",
         "model_15.npz",
     ], "the checkpoint's own name is the last"
     paths, far, _ = checkpoints.checkpoints_of(run, FOLDERS)
     assert [path.name for path in paths] == ["step_4", "step_9", "step_15"]
     assert {path.name for path in far} == {"step_9", "step_15"}
-    assert [path.name for path in checkpoints.far_files_of(run, run.logs / "saves/step_15", FOLDERS)] == [
+    assert [path.name for path in checkpoints.remote_files_of(run, run.logs / "saves/step_15", FOLDERS)] == [
         "step_15.buffer.npz",
         ".metadata",
         "weights.json",

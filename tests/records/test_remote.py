@@ -15,21 +15,21 @@ from rlnb.records.remote import Remote
 def test_files_that_are_only_there_are_known_until_they_are_copied(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert remote.remote_of(run) is None
-    assert remote.far_files(run) == {}
+    assert remote.remote_files(run) == {}
     remote.write(run, Remote(place="gpu7", files={"logs/model_1.pt": 5, "logs/nn/last.pth": 6, "replay.npz": 7}))
-    assert remote.far_files(run) == {
+    assert remote.remote_files(run) == {
         tmp_path / "logs/model_1.pt": 5,
         tmp_path / "logs/nn/last.pth": 6,
         tmp_path / "replay.npz": 7,
     }
     with pytest.raises(rlnb.RunError, match=r"model_1.pt of .* is on gpu7, and not here. Use .*fetch\('model_1.pt'\)"):
-        remote.refuse_far(run, tmp_path / "logs/model_1.pt")
+        remote.refuse_remote(run, tmp_path / "logs/model_1.pt")
     with pytest.raises(rlnb.RunError, match=r"nn of .* is on gpu7, and not here"):
-        remote.refuse_far(run, tmp_path / "logs/nn")
+        remote.refuse_remote(run, tmp_path / "logs/nn")
     run.logs.mkdir()
     (run.logs / "model_1.pt").touch()
-    remote.refuse_far(run, tmp_path / "logs/model_1.pt")
-    assert tmp_path / "logs/model_1.pt" not in remote.far_files(run)
+    remote.refuse_remote(run, tmp_path / "logs/model_1.pt")
+    assert tmp_path / "logs/model_1.pt" not in remote.remote_files(run)
 
 
 def test_a_damaged_record_names_no_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

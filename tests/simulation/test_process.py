@@ -19,7 +19,7 @@ import rlnb
 from rlnb.configs.card import TaskCard
 from rlnb.display.status import status
 from rlnb.protocol import requests
-from rlnb.protocol.messages import Ended, Hangs, Hosted, Pulse, Ready, Stacks, Usage, Waiting
+from rlnb.protocol.messages import Connected, Ended, Hangs, Pulse, Ready, Stacks, Usage, Waiting
 from rlnb.simulation import process
 from rlnb.simulation.pool import pool
 from rlnb.simulation.process import Condition, SimulatorProcess
@@ -296,10 +296,10 @@ STACKS = """Current thread 0x1 (most recent call first):
 
 def test_a_simulator_in_a_job_waits_then_starts_and_is_busy_in_a_place() -> None:
     condition = Condition("slurm")
-    assert (str(condition), condition.hosted) == ("the simulator's job on slurm waits", False)
+    assert (str(condition), condition.connected) == ("the simulator's job on slurm waits", False)
     condition.note(Waiting(waits="PENDING (Resources)"))
     assert str(condition) == "the simulator's job on slurm waits: PENDING (Resources)"
-    condition.note(Hosted(host="node3"))
+    condition.note(Connected(host="node3"))
     assert str(condition) == "the simulator is starting"
     condition.note(Ready(pid=7))
     condition.note(Stacks(stacks=STACKS, end_bytes=40))

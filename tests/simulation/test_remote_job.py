@@ -17,7 +17,7 @@ from far_node import Node
 import rlnb
 from rlnb.errors import RlnbError
 from rlnb.launchers import Catalog
-from rlnb.protocol.messages import Hosted
+from rlnb.protocol.messages import Connected
 from rlnb.records.layout import JobDir
 from rlnb.simulation import remote_job as jobs
 from rlnb.simulation.remote_job import Note, SharedJob, key_of, simulator_records
@@ -131,7 +131,7 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     job = SharedJob(Idle(), None, None)
     ends_s = time.time() + jobs.ANNOUNCED_S + 1.0
     for _ in range(2):
-        job.note(Hosted(host="node3", ends_s=ends_s))
+        job.note(Connected(host="node3", ends_s=ends_s))
     assert "with the walltime" not in caplog.text
     assert str(job).startswith("local on node3 until ")
     time.sleep(2.0)
@@ -142,7 +142,7 @@ def test_the_end_of_the_walltime_is_announced_once_in_time(
     caplog.clear()
     over = SharedJob(Idle(), None, None)
     files.write_once(over.folder.result, Result(outcome="completed"))
-    over.note(Hosted(host="node3", ends_s=time.time() + jobs.ANNOUNCED_S))
+    over.note(Connected(host="node3", ends_s=time.time() + jobs.ANNOUNCED_S))
     time.sleep(0.5)
     assert not caplog.messages, "it has ended already"
     over.end()
@@ -152,7 +152,7 @@ def test_the_end_of_the_walltime_is_told_by_this_machines_clock(root: Path, monk
     monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
     job = SharedJob(Idle(), None, None)
     behind_s = time.time() - 7200.0
-    job.note(Hosted(host="node3", ends_s=behind_s + 3600.0, now_s=behind_s))
+    job.note(Connected(host="node3", ends_s=behind_s + 3600.0, now_s=behind_s))
     assert job.ends_s == pytest.approx(time.time() + 3600.0, abs=2.0)
     job.end()
 
@@ -167,7 +167,7 @@ def test_a_connection_that_keeps_the_job_is_started_again_and_a_stuck_one_ends_w
     assert first is not None
     first.kill()
     first.wait()
-    job.note(Hosted(host="node3"))
+    job.note(Connected(host="node3"))
     second = job._hold
     assert second is not None
     assert second is not first
@@ -230,7 +230,7 @@ def test_a_job_says_where_it_is_until_it_ends(root: Path, monkeypatch: pytest.Mo
     job = SharedJob(Idle(), None, None)
     (one,) = Catalog([root]).simulators()
     assert (one.place, one.state, one.left_s, one.kernel.pid) == ("local", "waits", None, os.getpid())
-    job.note(Hosted(host="node3", ends_s=time.time() + 3600.0))
+    job.note(Connected(host="node3", ends_s=time.time() + 3600.0))
     (one,) = simulator_records(root)
     assert (one.place, one.state) == ("local on node3", "lives")
     assert one.left_s == pytest.approx(3600.0, abs=60.0)

@@ -69,10 +69,11 @@ USE = """
 from rlnb.studies import sweep, trials
 from rlnb.studies.trials import Search, runs_of
 folder = rlnb.options.folders.sweeps
-subject = trials.Subject(task="Echo", library="echo", metric="reward", direction="maximize", space="", arguments="{}")
+what = {"task": "Echo", "library": "echo", "metric": "reward", "direction": "maximize", "space": "", "arguments": "{}"}
+described = trials.SearchDescription(**what)
 search = Search(space={}, n_trials=0, at_once=1, metric="reward", objective=None, start=print, start_array=None)
 def drive(name):
-    return sweep._begin(name, folder / f"{name}.journal", subject, search, sampler=None, pruner=None)
+    return sweep._begin(name, folder / f"{name}.journal", described, search, sampler=None, pruner=None)
 for use, name in CASES:
     try:
         found = drive(name) if use == "drive" else rlnb.studies.get_sweep(name)

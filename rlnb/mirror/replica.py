@@ -60,7 +60,7 @@ class RunReplica:
         """Return the jobs that have not ended on the other machine, or whose files have not all arrived."""
         return [job for job in self._run.jobs() if files.there(job.command) and not files.there(remote.settled(job))]
 
-    def hosted(self, job: JobDir) -> DetachedJob:
+    def detached(self, job: JobDir) -> DetachedJob:
         """Return a job, to record why it waits and how it ended."""
         if job.path.name not in self._jobs:
             entries.remove(job.waits)  # of an earlier process
@@ -74,9 +74,9 @@ class RunReplica:
             waits: Why there is no connection; empty while there is one.
         """
         for job in self.open_jobs():
-            self.hosted(job).beat()
+            self.detached(job).beat()
             if waits:
-                self.hosted(job).waits(waits + ("; the job goes on there" if files.there(remote.sent(job)) else ""))
+                self.detached(job).waits(waits + ("; the job goes on there" if files.there(remote.sent(job)) else ""))
 
     def end_unsent(self) -> None:
         """End the jobs that were cancelled before they left this machine."""
@@ -85,11 +85,11 @@ class RunReplica:
                 self._end(job, "cancelled", f"cancelled before it was sent to {self._place}")
 
     def _end(self, job: JobDir, outcome: str, error: str) -> None:
-        self.hosted(job).end("cancelled" if outcome == "cancelled" else "failed", error)
+        self.detached(job).end("cancelled" if outcome == "cancelled" else "failed", error)
         self._settle(job)
 
     def _settle(self, job: JobDir) -> None:
-        self.hosted(job).waits("")
+        self.detached(job).waits("")
         files.write_once(remote.settled(job), {"time": files.now()})
 
     # -- what leaves
@@ -150,7 +150,7 @@ class RunReplica:
         if files.there(job.cancel):
             self._end(job, "cancelled", f"cancelled: {what}")
         else:
-            self.hosted(job).waits(f"{what}. If it is gone for good, use run.cancel()")
+            self.detached(job).waits(f"{what}. If it is gone for good, use run.cancel()")
 
     def _is_new(self, path: Path) -> bool:
         """Return whether a file exists and has changed since the last call."""
@@ -259,7 +259,7 @@ class RunReplica:
         self._missing_s = {name: since_s for name, since_s in self._missing_s.items() if name not in self._started}
         for job in self.open_jobs():
             if (entry := entries.get(job.path.name)) is not None:
-                self.hosted(job).waits(str(entry.get("waits", "")))
+                self.detached(job).waits(str(entry.get("waits", "")))
                 if entry.get("over"):
                     self._settle(job)
 

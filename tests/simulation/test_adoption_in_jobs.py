@@ -1,4 +1,4 @@
-"""A warm simulator in a job is lent to trainings and comes back, and its job lasts as long as the training."""
+"""A warm simulator in a job is adopted by trainings and comes back, and its job lasts as long as the training."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ KERNEL = """
 import sys
 sys.path[:0] = sys.argv[1:]
 import rlnb
-from test_lending_far import Node, pool, requests, train
+from test_adoption_in_jobs import Node, pool, requests, train
 process = pool.running(rlnb.options.python, None, Node())
 process.request(requests.Ping())
 print(train(40).path, process.job.folder.path, flush=True)

@@ -1,4 +1,4 @@
-"""The subject of a preview or a 3D view: a task, and optionally the policy of a run that acts in it."""
+"""The scene of a preview or a 3D view: a task, and optionally the policy of a run that acts in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlnb.hooks import plugins
 from rlnb.protocol.requests import Policy
 from rlnb.records.facts import RunFacts, checkpoint_of, find_run
 from rlnb.records.options import env_mode
-from rlnb.records.remote import refuse_far
+from rlnb.records.remote import refuse_remote
 from rlnb.records.trust import require_trusted_owner, task_of
 from rlnb.simulation import placement
 from rlnb.spec import EnvMode, Task
@@ -18,7 +18,7 @@ from rlnb.tasks.task import as_task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class Scene:
     """A task to show, with the worker's settings and an optional policy."""
 
     task: Task
@@ -30,7 +30,7 @@ class Subject:
     asset_root: str | None
 
 
-def subject(
+def scene_of(
     task: Task | RunFacts | str,
     *,
     policy: RunFacts | str | None,
@@ -39,8 +39,8 @@ def subject(
     mode: EnvMode | None,
     python: str | None,
     asset_root: str | None,
-) -> Subject:
-    """Return the subject to show. A run stands for its task, its policy, its interpreter and its asset root.
+) -> Scene:
+    """Return the scene to show. A run stands for its task, its policy, its interpreter and its asset root.
 
     Args:
         task: A task, its name, or a run.
@@ -58,10 +58,10 @@ def subject(
     run = find_run(policy) if isinstance(policy, str) else policy
     if run is None and isinstance(task, RunFacts):
         run = task
-    for subject in (task, run):
-        if isinstance(subject, RunFacts):
-            require_trusted_owner(subject.record, trust=trust)
-    return Subject(
+    for shown in (task, run):
+        if isinstance(shown, RunFacts):
+            require_trusted_owner(shown.record, trust=trust)
+    return Scene(
         task=task_of(task.record) if isinstance(task, RunFacts) else as_task(task),
         policy=acting(run, checkpoint, trust),
         mode=env_mode(mode, "train" if run is None else "play"),
@@ -82,7 +82,7 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
         return None
     path = checkpoint_of(run.record, checkpoint)
     if not placement.has_run(run.path):
-        refuse_far(run.record.folder, run.path / path)
+        refuse_remote(run.record.folder, run.path / path)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")
     return Policy(run=str(run.path), checkpoint=path, trust=trust)

@@ -1,4 +1,4 @@
-"""The warm simulator is lent to trainings and comes back. The real loop of the worker, without Isaac Lab."""
+"""The warm simulator is adopted by trainings and comes back. The real loop of the worker, without Isaac Lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subject of a preview: a task, or a run that stands for its task and its policy."""
+"""The scene of a preview: a task, or a run that stands for its task and its policy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.cameras.subject import Subject, subject
+from rlnb.cameras.scene import Scene, scene_of
 from rlnb.launchers import LocalLauncher
 from rlnb.plugin import Manifest
 from rlnb.protocol.requests import Policy
@@ -38,13 +38,13 @@ def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> Ru
     return RunFacts(folder.path)
 
 
-def of(task: Any, **arguments: Any) -> Subject:
+def of(task: Any, **arguments: Any) -> Scene:
     values = {"policy": None, "checkpoint": None, "trust": False, "mode": None, "python": None, "asset_root": None}
-    return subject(task, **{**values, **arguments})
+    return scene_of(task, **{**values, **arguments})
 
 
 def test_a_task_alone_has_no_policy(root: Path) -> None:
-    assert of("Lift") == Subject(task=rlnb.Task(id="Lift"), policy=None, mode="train", python=None, asset_root=None)
+    assert of("Lift") == Scene(task=rlnb.Task(id="Lift"), policy=None, mode="train", python=None, asset_root=None)
 
 
 def test_a_run_stands_for_its_task_its_last_policy_and_its_interpreter(root: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from rlnb.contracts.libraries import Library
-from rlnb.mirror import near as module
+from rlnb.mirror import replica as module
 from rlnb.mirror import run_files
 from rlnb.mirror.frames import Closed, Frame
-from rlnb.mirror.near import RunReplica
+from rlnb.mirror.replica import RunReplica
 from rlnb.records import remote
 from rlnb.records.layout import COMMAND, JOB, JobDir, RunDir
 from rlnb.spec import Command, Job, Manifest, Task
@@ -243,7 +243,7 @@ def test_a_job_that_was_cancelled_before_it_arrived_does_not_start(run: RunDir) 
     here.receive(Frame(kind="states", data={}))
     here.send(channel)  # type: ignore[arg-type]
     assert not channel
-    result = here.hosted(job).result
+    result = here.detached(job).result
     assert result is not None
     assert (result.outcome, result.error) == ("cancelled", "cancelled before it reached gpu7")
     assert not here.open_jobs()
@@ -274,7 +274,7 @@ def test_a_job_that_has_begun_there_begins_no_second_time_if_its_folder_is_gone(
     assert here.open_jobs() == [job]
     time.sleep(0.3)
     here.send(channel)  # type: ignore[arg-type]
-    result = here.hosted(job).result
+    result = here.detached(job).result
     assert result is not None
     assert (result.outcome, result.error.partition(": ")[0]) == ("cancelled", "cancelled")
     assert not here.open_jobs()
@@ -299,7 +299,7 @@ def test_weights_that_are_gone_end_the_job(run: RunDir) -> None:
     here, channel, job = near(run), Sent(), run.jobs()[0]
     order(job, init_from="/none/model.pt")
     here.send(channel)  # type: ignore[arg-type]
-    result = here.hosted(job).result
+    result = here.detached(job).result
     assert result is not None
     assert result.error == "/none/model.pt cannot be sent to gpu7: No such file or directory"
     assert not here.open_jobs()
@@ -322,7 +322,7 @@ def test_a_job_that_was_refused_there_has_failed(run: RunDir) -> None:
     here, job = near(run), run.jobs()[0]
     other = run.next_job("train", lambda name: {JOB: Job(kind="train"), COMMAND: Command(argv=("x",))})
     here.receive(Frame(kind="refused", path="0-train", data={"error": "No RL library named 'x'."}))
-    result = here.hosted(job).result
+    result = here.detached(job).result
     assert result is not None
     assert (result.outcome, result.error) == ("failed", "No RL library named 'x'.")
     assert here.open_jobs() == [other]
@@ -359,7 +359,7 @@ def test_the_other_machine_cannot_fetch_files_of_this_user(run: RunDir, tmp_path
 def test_files_that_stay_there_are_listed_and_marks_pass(run: RunDir) -> None:
     here, job = near(run), run.jobs()[0]
     here.receive(Frame(kind="list", data={"logs/m.pt": 9, "../../x": 9, "logs/odd": "many"}))
-    assert remote.far_files(run) == {run.logs / "m.pt": 9}
+    assert remote.remote_files(run) == {run.logs / "m.pt": 9}
     here.receive(file("whole", "jobs/0-train/node0.silent", b""))
     assert job.silent().exists()
     for path in ("jobs/0-train/node0.silent", "jobs/0-train/job.json"):
