@@ -11,7 +11,8 @@ from rlnb.protocol.requests import Policy
 from rlnb.records.facts import RunFacts, checkpoint_of, find_run
 from rlnb.records.options import env_mode
 from rlnb.records.remote import refuse_remote
-from rlnb.records.trust import require_trusted_owner, task_of
+from rlnb.records.task_copy import task_of
+from rlnb.records.trust import require_trusted_owner
 from rlnb.simulation import placement
 from rlnb.spec import EnvMode, Task
 from rlnb.tasks.task import as_task

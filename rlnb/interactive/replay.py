@@ -11,7 +11,8 @@ from rlnb.errors import RlnbError, WorkerError
 from rlnb.interactive.debugger import Debugger, EnvStep, Stop, close_former, noted
 from rlnb.protocol.requests import Replay as Request
 from rlnb.records.facts import RunFacts, find_run
-from rlnb.records.trust import require_trusted_owner, task_of
+from rlnb.records.task_copy import task_of
+from rlnb.records.trust import require_trusted_owner
 
 if TYPE_CHECKING:
     import numpy as np

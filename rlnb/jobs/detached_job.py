@@ -306,7 +306,7 @@ def rest_of(record: RunRecord, job: JobDir) -> TrainOptions | None:
     return options
 
 
-def go_on(job: JobDir, record: RunRecord, *, restart: int, max_restarts: int) -> JobDir | None:
+def next_job(job: JobDir, record: RunRecord, *, restart: int, max_restarts: int) -> JobDir | None:
     """Add the job that continues an interrupted training, and return its folder; None if no iterations are left.
 
     The owner of the run is not asked about: this process already runs the command of its records. If another process

@@ -206,7 +206,7 @@ class Pod:
 
     def _continue(self) -> JobDir | None:
         """Add the job that continues the training, as its first node."""
-        from rlnb.jobs.detached_job import go_on  # imports much that a pod needs only now
+        from rlnb.jobs.detached_job import next_job  # imports much that a pod needs only now
         from rlnb.records.record import RunRecord
 
         if following := self.job.sibling(self.job.successor_name()):
@@ -215,7 +215,7 @@ class Pod:
         reason = "No iterations are left."
         try:
             record = RunRecord(run_dir_of(self.job.path).path)
-            following = go_on(self.job, record, restart=self._interruptions(), max_restarts=self._most_restarts)
+            following = next_job(self.job, record, restart=self._interruptions(), max_restarts=self._most_restarts)
         except RlnbError as exc:
             following, reason = None, str(exc)
         if following is None:

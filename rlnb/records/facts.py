@@ -18,7 +18,7 @@ from rlnb.records.progress import Progress, progress_of, remaining_s
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
 from rlnb.records.summary import RunSummary, summary_of
-from rlnb.records.trust import trained_task
+from rlnb.records.task_copy import trained_task
 from rlnb.settings import options
 from rlnb.spec import ENDED, Command, State
 from rlnb.storage import entries, files

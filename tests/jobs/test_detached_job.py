@@ -11,7 +11,7 @@ import pytest
 import rlnb
 from rlnb.hooks import plugins
 from rlnb.jobs import jobs
-from rlnb.jobs.detached_job import go_on, rest_of
+from rlnb.jobs.detached_job import next_job, rest_of
 from rlnb.plugin import Result
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
@@ -36,13 +36,13 @@ def test_a_checkpoint_of_an_ended_training_leaves_nothing(interrupted: rlnb.Run)
     interrupted.record.folder.logs.mkdir(exist_ok=True)
     (interrupted.record.folder.logs / "model_3.json").write_text('{"iteration": 3, "level": 1.0}')
     assert rest_of(interrupted.record, interrupted.jobs[0].folder) is None
-    assert go_on(interrupted.jobs[0].folder, interrupted.record, restart=1, max_restarts=3) is None
+    assert next_job(interrupted.jobs[0].folder, interrupted.record, restart=1, max_restarts=3) is None
     assert len(rlnb.Run(interrupted.path).jobs) == 1
 
 
 def test_the_job_that_goes_on_is_made_once(interrupted: rlnb.Run) -> None:
     job = interrupted.jobs[0].folder
-    made = [go_on(job, interrupted.record, restart=1, max_restarts=3) for _ in range(2)]
+    made = [next_job(job, interrupted.record, restart=1, max_restarts=3) for _ in range(2)]
     assert [folder.path.name if folder else "" for folder in made] == ["1-train"] * 2
     assert [record.folder.path.name for record in rlnb.Run(interrupted.path).jobs] == ["0-train", "1-train"]
     assert job.successor_name() == "1-train"
@@ -54,7 +54,7 @@ def test_the_pod_of_another_user_goes_on_without_a_question(interrupted: rlnb.Ru
     os.chown(interrupted.path, 12345, 12345)
     with pytest.raises(rlnb.RunError, match="belongs to the user 12345"):
         jobs.start_job(interrupted.record, "train", TrainOptions(), after=interrupted.jobs[0])
-    assert go_on(interrupted.jobs[0].folder, interrupted.record, restart=1, max_restarts=3) is not None
+    assert next_job(interrupted.jobs[0].folder, interrupted.record, restart=1, max_restarts=3) is not None
 
 
 def test_a_library_that_cannot_resume_goes_on_only_if_it_had_not_begun(
@@ -65,5 +65,5 @@ def test_a_library_that_cannot_resume_goes_on_only_if_it_had_not_begun(
     assert rest_of(interrupted.record, job) == options_of(TrainOptions, job)
     job.started.write_text("{}")
     with pytest.raises(rlnb.RunError, match="'echo' cannot resume a training"):
-        go_on(job, interrupted.record, restart=1, max_restarts=3)
+        next_job(job, interrupted.record, restart=1, max_restarts=3)
     assert len(rlnb.Run(interrupted.path).jobs) == 1

@@ -22,7 +22,7 @@ from rlnb.machine import cores, threads
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
-from rlnb.records.trust import edited_copies
+from rlnb.records.task_copy import edited_copies
 from rlnb.spec import Json, Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json

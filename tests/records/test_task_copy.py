@@ -10,7 +10,7 @@ import pytest
 import rlnb
 from rlnb.plugin import Manifest
 from rlnb.records.layout import RunDir
-from rlnb.records.trust import edited_copies, task_of
+from rlnb.records.task_copy import edited_copies, task_of
 from rlnb.storage import files
 from rlnb.storage.files import source_hash
 
