@@ -123,6 +123,8 @@ class Manifest:
     """Task to learn."""
     library: str
     """Name of the RL library."""
+    name: str = ""
+    """Name that the user gave the run at its start; empty without one. :attr:`rlnb.Run.name` is the present one."""
     script: tuple[str, ...] = ()
     """Path and arguments of the training script if the library is ``"script"``, else empty."""
     max_iterations: int | None = field(default=None, metadata=COMPARED)

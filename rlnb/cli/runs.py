@@ -81,6 +81,7 @@ def runs(
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
+    from rlnb.run.listing import SPARSE
 
     (arguments,) = values(where=where)
     listing = rlnb.runs(
@@ -98,8 +99,9 @@ def runs(
         return screen.print_json(rows)
     for row in rows:
         row["reason"] = shortened(row["reason"], REASON)
-    reason = ["reason"] if any(row["reason"] for row in rows) else []
-    names = ("id", "task", "library", "state", *reason, "iteration", "reward", "success_rate", *columns, "created")
+    values_of = ("iteration", "reward", "success_rate", *columns)
+    every = ("id", "name", "task", "library", "state", "reason", *values_of, "created")
+    names = [name for name in every if name not in SPARSE or any(row[name] for row in rows)]
     screen.table([name.replace("_", " ") for name in names], [[row[name] for name in names] for row in rows])
 
 

@@ -267,6 +267,7 @@ def show_run(run: Run) -> None:
     manifest, started = run.manifest, run.started
     *rows, folder = run.overview()
     rows += [
+        ("name", run.name),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),
         ("devices", ", ".join(started.devices) if started else ""),

@@ -197,7 +197,7 @@ def colour(number: int) -> str:
 
 
 def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[str]:
-    """Return a short label for each run that names its differences from the others, e.g. ``"rsl_rl, seed 2"``.
+    """Return a short label for each run: its name, or its differences from the others, e.g. ``"rsl_rl, seed 2"``.
 
     Args:
         runs: The runs.
@@ -208,7 +208,7 @@ def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[s
     differing = [key for key in keys if len({fact.get(key, "default") for fact in of_runs}) > 1]
     differing = [key for key in differing if key != "tags"] or differing
     if len(differing) > MOST_FACTS:
-        return [run.id for run in runs]
+        return _named(runs, [run.id for run in runs])
     texts = []
     for fact in of_runs:
         parts = [
@@ -216,9 +216,21 @@ def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[s
             for key in differing
         ]
         texts.append(", ".join(parts))
+    return _named(
+        runs,
+        [
+            text if text and texts.count(text) == 1 else " ".join([text, run.id]).strip()
+            for text, run in zip(texts, runs, strict=True)
+        ],
+    )
+
+
+def _named(runs: Sequence[RunFacts], texts: Sequence[str]) -> list[str]:
+    """Return the name of each run that has one, with its text if others have the same name; otherwise its text."""
+    names = [run.name for run in runs]
     return [
-        text if text and texts.count(text) == 1 else " ".join([text, run.id]).strip()
-        for text, run in zip(texts, runs, strict=True)
+        text if not name else name if names.count(name) == 1 else f"{name} ({text})"
+        for name, text in zip(names, texts, strict=True)
     ]
 
 

@@ -109,12 +109,11 @@ def watch(
 def _wait(runs: Sequence[RunFacts]) -> None:
     """Wait for each run to end. An interrupt stops waiting, not the runs."""
     try:
-        for run in runs:
-            with progress.progress(run) as show:
-                while run.state in GOING:
-                    show()
-                    time.sleep(POLL_S)
+        with progress.progress(*runs) as show:
+            while any(run.state in GOING for run in runs):
                 show()
+                time.sleep(POLL_S)
+            show()
     except KeyboardInterrupt:
         logger.warning("No longer watching %s. Active runs continue.", ", ".join(run.id for run in runs))
 

@@ -42,11 +42,16 @@ def failures(runs: Sequence[RunFacts]) -> str:
 
 
 @contextlib.contextmanager
-def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
-    """Show the progress of a run. Call the yielded function to update it."""
+def progress(*runs: RunFacts) -> Iterator[Callable[[], None]]:
+    """Show the progress of runs. Call the yielded function to update it."""
     if in_notebook():
         output = front_end.show_place({"text/html": "", "text/plain": ""}, raw=True)
-        yield lambda: output.update({"text/html": bar(run), "text/plain": line(run)}, raw=True)
+
+        def show() -> None:
+            texts = {"text/html": "".join(map(bar, runs)), "text/plain": "\n".join(map(line, runs))}
+            output.update(texts, raw=True)
+
+        yield show
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.markup import escape
@@ -54,17 +59,24 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
 
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-            row = bars.add_task(run.id, total=None)
+            rows = [bars.add_task(run.id, total=None) for run in runs]
 
             def update() -> None:
-                summary = run.summary()
-                where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
-                text, (done, total) = escape(f"{run.id} {summary.status}{where}"), summary.progress
-                bars.update(row, completed=done, total=total or None, description=text)
+                for row, run in zip(rows, runs, strict=True):
+                    summary = run.summary()
+                    where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
+                    text, (done, total) = escape(f"{run.id} {summary.status}{where}"), summary.progress
+                    bars.update(row, completed=done, total=total or None, description=text)
 
             yield update
     else:
-        yield _Lines(run).say
+        lines = [_Lines(run) for run in runs]
+
+        def say() -> None:
+            for one in lines:
+                one.say()
+
+        yield say
 
 
 class _Lines:
@@ -100,13 +112,13 @@ def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
 
     Args:
         run: The run.
-        name: Displayed name; empty for the run's id.
+        name: Displayed name; empty for the run's own, or its id.
         colour: Colour of the bar, the same as that of the run's curves.
     """
     summary = run.summary()
     filled = f"height:.6em;width:{100 * summary.progress.share:.0f}%;background:{html.escape(colour)}"
     return (
-        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(summary.status)} "
+        f"<div><b>{html.escape(name or run.title)}</b> {html.escape(summary.status)} "
         "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
         f"<span style='display:block;{filled}'></span></span> "
         f"<small>{html.escape(facts(run, summary))}</small></div>"

@@ -325,7 +325,7 @@ def row_of(run: RunFacts, name: str, number: int) -> DashboardRow:
     summary = run.summary()
     return DashboardRow(
         id=run.id,
-        name=name or run.id,
+        name=name or run.title,
         state=summary.status,
         share=round(summary.progress.share, 3),
         facts=progress.facts(run, summary),

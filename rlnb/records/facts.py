@@ -13,7 +13,7 @@ from rlnb.records.arguments import arguments_of, modules, resolved_configs
 from rlnb.records.find import find, find_one, open_record
 from rlnb.records.incidents import alerts_of, read_shortages, refusals_of
 from rlnb.records.layout import FILM
-from rlnb.records.notes import Notes, Tags
+from rlnb.records.notes import Notes, Tags, name_of, rename
 from rlnb.records.progress import Progress, progress_of, remaining_s
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.stock_record import ScriptRecord, StockRecord, fix_of
@@ -85,7 +85,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None, *, to_resume: bool
 class RunFacts:
     """Everything that can be read from the folder of a run.
 
-    Safe to open in any number of processes: it writes nothing but notes and tags.
+    Safe to open in any number of processes: it writes nothing but notes, tags and the name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,6 +110,20 @@ class RunFacts:
     @property
     def id(self) -> str:
         return self._record.id
+
+    @property
+    def name(self) -> str:
+        """The run's name, which :func:`rlnb.train` or an assignment has given it; empty without one."""
+        return name_of(self._record.folder.notes, self.manifest.name)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        rename(self._record.folder.notes, name)
+
+    @property
+    def title(self) -> str:
+        """The run's name, or its id without one."""
+        return self.name or self.id
 
     @property
     def path(self) -> Path:
@@ -284,6 +298,15 @@ class RunFacts:
             metrics: Whether to read the event files, which takes a while if they are long.
         """
         return summary_of(self._record, metrics=metrics)
+
+    @property
+    def arguments(self) -> Mapping[str, Json]:
+        """The arguments that the run was given, by the names that tables, curves and :meth:`rlnb.Runs.diff` use.
+
+        Those left at their default are missing. Values of the task's and of the agent's config have their dotted path:
+        ``"sim.dt"``, ``"agent.algorithm.learning_rate"``.
+        """
+        return arguments_of(self.manifest)
 
     @property
     def config(self) -> Mapping[str, Json]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.records.layout import RunDir
+from rlnb.records.notes import name_of
 from rlnb.records.record import RunRecord
 from rlnb.records.stock_record import ScriptRecord, StockRecord, is_stock
 from rlnb.settings import Root
@@ -61,6 +62,14 @@ def run_of(path: Path) -> RunRecord | None:
     return next((open_record(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
 
 
+def _name(record: RunRecord) -> str:
+    """Return the name of a run; that of a damaged one is empty."""
+    try:
+        return name_of(record.folder.notes, record.manifest.name)
+    except RlnbError:
+        return ""
+
+
 def _moved(root: Root, folder: Path) -> Path:
     """Return where the folder of a run lies now, if it was moved to one of the places that are searched."""
     cwd = Path.cwd()
@@ -69,7 +78,7 @@ def _moved(root: Root, folder: Path) -> Path:
 
 
 def find_one(root: Root, id: str) -> RunRecord:
-    """Return a run by its id, by a unique part of its id, or by its folder.
+    """Return a run by its id, by a unique part of its id, by its name, or by its folder.
 
     A folder that is not there any more may have been moved: into the working folder, into the folder of runs, or it is
     the working folder itself.
@@ -89,4 +98,9 @@ def find_one(root: Root, id: str) -> RunRecord:
     if matches:
         names = ", ".join(sorted(matches)[-5:])
         raise NotFoundError(f"{id!r} matches {len(matches)} runs: {names}. Use a longer part of the id.")
+    named = [record for record in records.values() if id == _name(record)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise NotFoundError(f"{id!r} is the name of {len(named)} runs: {', '.join(one.id for one in named[-5:])}.")
     raise unknown("run", id, list(records)[-10:], has=f"Newest in {root.runs}")

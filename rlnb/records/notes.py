@@ -1,4 +1,4 @@
-"""Notes, tags and the archived flag of a run. Every change adds a file; no file is ever modified."""
+"""Notes, tags, the name and the archived flag of a run. Every change adds a file; no file is ever modified."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from rlnb.storage import entries, files
 from rlnb.storage.cache import Kept, is_settled, stamp_of
 from rlnb.storage.serial import from_json, to_json
 
-Kind = Literal["note", "tag", "untag", "archive", "restore"]
+Kind = Literal["note", "tag", "untag", "name", "archive", "restore"]
 MOST = 1000
 """Largest number of entries that are read, since a list of runs reads the entries of each run."""
+MOST_NAME = 100
+"""Largest number of characters of a run's name, which has to fit into a line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +29,7 @@ class Note:
 
     kind: Kind
     text: str = ""
-    """Text of the note, or the tag."""
+    """Text of the note, the tag, or the new name."""
     time: str
     """Time of writing, UTC, ISO 8601."""
     author: str = ""
@@ -156,6 +158,31 @@ class Tags(MutableSet[str]):
 
     def __repr__(self) -> str:
         return f"Tags({', '.join(self._tags)})"
+
+
+def name_of(folder: Path, first: str) -> str:
+    """Return the name of a run: the one given at its start, or the newest one since."""
+    return next((note.text for note in reversed(read(folder)) if note.kind == "name"), first)
+
+
+def name_problem(name: object) -> str:
+    """Return what is wrong with the name of a run, as the rest of a sentence; empty if nothing is."""
+    if not isinstance(name, str):
+        return "is not text."
+    if name.strip() != name or not name.isprintable():
+        return "has spaces around it, line breaks, or characters that cannot be shown."
+    return f"has {len(name)} characters, and {MOST_NAME} fit into a line." if len(name) > MOST_NAME else ""
+
+
+def rename(folder: Path, name: str) -> None:
+    """Name a run; an empty name removes the present one.
+
+    Raises:
+        RlnbError: The name is not a line of text, or the notes folder is not writable.
+    """
+    if problem := name_problem(name):
+        raise RlnbError(f"name={name!r} {problem} Use one like 'small steps'.")
+    write(folder, "name", name)
 
 
 def archived(folder: Path) -> bool:

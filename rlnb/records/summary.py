@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -14,7 +14,7 @@ from rlnb.display.table import duration
 from rlnb.hooks import plugins
 from rlnb.metrics.metrics import NewestValues
 from rlnb.records.incidents import Waits
-from rlnb.records.notes import Tags
+from rlnb.records.notes import Tags, name_of
 from rlnb.records.progress import UNKNOWN, Progress, progress_of, remaining_s
 from rlnb.records.record import RunRecord
 from rlnb.spec import ENDED, Json, State
@@ -26,6 +26,8 @@ WAITING: tuple[State, ...] = ("created", "queued", "starting")
 """The states of a run that has not begun to train."""
 LONG_S = 60.0
 """Seconds after which the length of a wait is shown."""
+MOST_METRICS = 60
+"""Most metrics whose last value a summary has."""
 MOST_PLACES = 100
 """Most files and folders of a run that are looked at before its summary counts as unchanged."""
 
@@ -54,6 +56,10 @@ class RunSummary:
     """Last value; None if the run has none."""
     success_rate: float | None = None
     """Last value, 0 to 1; None if the run has none."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The last value of each metric that rlnb names, such as ``"fps"``; of a script, of its first tags."""
+    name: str = ""
+    """The name that the user gave the run; empty without one."""
     tags: tuple[str, ...] = ()
 
     @property
@@ -77,6 +83,7 @@ class RunSummary:
         """Return the columns of a list of runs by name."""
         return {
             "id": self.id,
+            "name": self.name,
             "task": self.task,
             "library": self.library,
             "state": self.state,
@@ -163,6 +170,8 @@ def _read(record: RunRecord, metrics: bool = True) -> tuple[RunSummary, bool]:
         eta_s=read(lambda: remaining_s(record, state, progress) if metrics else None, None),
         reward=read(lambda: _last(newest, "reward"), None),
         success_rate=read(lambda: _last(newest, "success_rate"), None),
+        metrics=read(lambda: {name: newest.last(name) for name in newest.names[:MOST_METRICS]} if newest else {}, {}),
+        name=read(lambda: name_of(record.folder.notes, record.manifest.name), ""),
         tags=read(lambda: tuple(Tags(record.folder.notes, record.manifest.tags)), ()),
     )
     return summary, not faults

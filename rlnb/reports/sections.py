@@ -49,7 +49,7 @@ PICTURES_BYTES = 600_000
 def heading(runs: Sequence[RunFacts]) -> str:
     """Return the title, with the time and the host at which the report was written."""
     tasks = ", ".join(sorted({run.task for run in runs}))
-    name = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    name = runs[0].title if len(runs) == 1 else f"{len(runs)} runs"
     origin = f"{name}, written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} on {platform.node()}"
     return f"<h1>{html.escape(tasks)}</h1><small>{html.escape(origin)}</small>"
 
@@ -57,7 +57,7 @@ def heading(runs: Sequence[RunFacts]) -> str:
 def summary(runs: Sequence[RunFacts]) -> str:
     """Return a table of the training of each run (task, devices, speed, last values) with one column per run."""
     columns = [_joined(_summary(run)) for run in runs]
-    header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
+    header = ["", *(run.title for run in runs)] if len(runs) > 1 else ["", ""]
     names: list[str] = []
     for column in columns:  # a name that only some runs have stands where they have it
         place = 0
@@ -81,6 +81,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     series = run.metrics["reward"] if "reward" in run.metrics.names else None
     frames = int(series.frames[-1]) if series is not None and len(series) else 0
     seconds = _seconds(run)
+    if run.name:
+        yield "id", run.id
     yield from progress.rows(run)
     yield "seed", str(manifest.seed)
     yield "num_envs", str(started.num_envs if started else manifest.task.num_envs or "-")

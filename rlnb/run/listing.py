@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.display.table import cell, counted, shortened, table
-from rlnb.errors import refuse_other_than_text, unknown
+from rlnb.errors import RlnbError, RunError, refuse_other_than_text, unknown
 from rlnb.records import notes
 from rlnb.records.arguments import ARGUMENTS, argument, arguments_of
 from rlnb.records.facts import differences
 from rlnb.records.summary import summaries
 from rlnb.run.run import Run
+from rlnb.run.waiting import wait_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,8 @@ SHOWN = 100
 """Most rows that a notebook shows of a list."""
 REASON = 80
 """Most characters of a reason that a table shows."""
+SPARSE = ("name", "reason")
+"""Columns that are left out if they are empty."""
 
 
 class Runs(Sequence[Run]):
@@ -48,7 +51,7 @@ class Runs(Sequence[Run]):
         return iter(self._runs)
 
     def table(self, *columns: str) -> pd.DataFrame:
-        """Return one row per run: id, task, library, state, reason, iteration, reward, success, created, tags.
+        """Return one row per run: id, name, task, library, state, reason, iteration, reward, success, created, tags.
 
         Args:
             columns: Further columns: metrics (their last value) and arguments (``"seed"``, ``"init_from"``,
@@ -98,6 +101,54 @@ class Runs(Sequence[Run]):
             }
             raise unknown("metric or argument", name, names, has="There are")
         return values
+
+    def best(self, metric: str = "reward", *, descending: bool = True) -> Run:
+        """Return the run with the best last value of a metric, or of an argument.
+
+        Args:
+            metric: Name of the metric, as for :meth:`sorted`.
+            descending: Whether the largest value is the best. Pass False for a loss.
+
+        Raises:
+            NotFoundError: None of the runs has such a metric or argument.
+            RlnbError: There is no run with a value.
+        """
+        values = dict(zip((run.path for run in self), self.values(metric), strict=True))
+        best = next((run for run in self.sorted(metric, descending=descending) if values[run.path] is not None), None)
+        if best is None:
+            raise RlnbError(f"None of {counted(len(self), 'run')} has a value of {metric!r} yet.")
+        return best
+
+    def wait(self, timeout_s: float | None = None, *, check: bool = False) -> Runs:
+        """Wait for all trainings to end, and show their progress. An interrupt ends the wait, never a run.
+
+        Args:
+            timeout_s: Seconds to wait; None waits for as long as it takes.
+            check: Whether to raise if a training was cancelled.
+
+        Raises:
+            RunError: A training failed, was lost, reached its walltime, or was cancelled and ``check`` is True. It is
+                raised once all trainings have ended, and its notes name the other runs that did not complete.
+            TimeoutError: A training has not ended after ``timeout_s`` seconds; it continues.
+        """
+        wait_for(self._runs, timeout_s)
+        errors = list[RunError]()
+        for run in self:
+            try:
+                run.raise_unless_completed(check=check)
+            except RunError as exc:
+                errors.append(exc)
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(str(other).partition("\n")[0])
+            raise errors[0]
+        return self
+
+    def watch(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
+        """Show live curves until the runs end; see :func:`rlnb.watch`."""
+        from rlnb.curves.live import watch
+
+        return watch(self, metrics=metrics, x=x)
 
     def diff(self) -> pd.DataFrame:
         """Return the arguments and resolved config values that differ between the runs, one column per run.
@@ -167,7 +218,7 @@ class Runs(Sequence[Run]):
 
     def _repr_html_(self) -> str:
         rows = [summary.row() for summary in self[:SHOWN].summaries()]
-        names = [name for name in rows[0] if name != "reason" or any(row["reason"] for row in rows)] if rows else []
+        names = [name for name in (rows[0] if rows else ()) if name not in SPARSE or any(row[name] for row in rows)]
         cells = [
             [cell(shortened(row[name], REASON) if name == "reason" else row[name]) for name in names] for row in rows
         ]

@@ -8,25 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rlnb.contracts.launchers import MirrorLauncher
-from rlnb.errors import RunError
+from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.jobs.alerts import follow
 from rlnb.jobs.cancellation import cancel
-from rlnb.jobs.jobs import do, pause_s, raise_unless_completed, say_losses, say_where, what_is_left
-from rlnb.records.facts import RunFacts, checkpoint_of
+from rlnb.jobs.jobs import do, raise_unless_completed, say_where, what_is_left
+from rlnb.records.facts import RunFacts, checkpoint_of, differences
 from rlnb.records.options import ExportOptions, env_mode, export_files_of, formats_of
 from rlnb.records.record import JobRecord
 from rlnb.records.remote import REMOTE
+from rlnb.run.waiting import wait_for
 from rlnb.simulation.placement import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
 from rlnb.storage.files import whole
 from rlnb.training.arguments import TrainArguments, split_alerts
-from rlnb.training.create import train_array
-from rlnb.training.repeat import request_of
+from rlnb.training.create import refuse, train_array
+from rlnb.training.plan import make_plan
+from rlnb.training.repeat import request_of, seeds_of
 from rlnb.training.start import start
 from rlnb.version import deprecated
 
 if TYPE_CHECKING:
+    import pandas as pd
     from PIL.Image import Image
 
     from rlnb.accounting.goodput import Goodput
@@ -41,8 +44,6 @@ if TYPE_CHECKING:
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.video import Video
 
-SHOW_S = 1.0
-"""Seconds between two reads of a run's progress; on a small machine, reading slows the training."""
 CANCEL_S = 30.0
 """Seconds that ``resume`` waits for a job that was just cancelled to end."""
 
@@ -68,25 +69,21 @@ class Run(RunFacts):
                 message names the log and a suitable next call.
             TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
         """
-        from rlnb.curves.progress import progress
-
-        begin_s = time.monotonic()
-        deadline = begin_s + timeout_s if timeout_s is not None else None
-        last_show, is_told = float("-inf"), False
-        with progress(self) as show:
-            while (state := self.state) not in ENDED:
-                if time.monotonic() - last_show > SHOW_S:
-                    show()
-                    last_show = time.monotonic()
-                    is_told = is_told or say_losses(self)
-                if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It continues.")
-                time.sleep(pause_s(time.monotonic() - begin_s))
-            show()
-        _ = is_told or say_losses(self)
-        if check or state != "cancelled":
-            raise_unless_completed(self._record, self._record.training)
+        wait_for([self], timeout_s)
+        self.raise_unless_completed(check=check)
         return self
+
+    def raise_unless_completed(self, *, check: bool = False) -> None:
+        """Raise if the ended training did not complete.
+
+        Args:
+            check: Whether to raise if it was cancelled, too.
+
+        Raises:
+            RunError: As for :meth:`wait`.
+        """
+        if check or self.state != "cancelled":
+            raise_unless_completed(self._record, self._record.training)
 
     def wait_for_completion(self, timeout_s: float | None = None) -> Run:
         """Wait with ``wait(check=True)``, which has taken the place of this method. Version 0.3 drops it."""
@@ -227,7 +224,9 @@ class Run(RunFacts):
             RunError: The run cannot be repeated: its copy of the task's module is gone, or it is another user's.
             CheckError: The training would fail. Nothing was written.
         """
-        return start_run(_request(like=self, **changes))
+        if seeds_of(changes) is not None:
+            raise RlnbError(f"run.rerun() starts one run. Use rlnb.train(like=run, seed={changes['seed']!r}).")
+        return start_each([_request(like=self, **changes)])[0]
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""
@@ -446,6 +445,13 @@ class Run(RunFacts):
 
     # -- display
 
+    def diff(self, *others: Run) -> pd.DataFrame:
+        """Return the arguments and config values in which this run differs from others; see :meth:`rlnb.Runs.diff`."""
+        import pandas as pd
+
+        runs = [self, *others]
+        return pd.DataFrame.from_dict(differences(runs), orient="index", columns=[run.id for run in runs])
+
     def watch(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Show live curves until the run ends; see :func:`rlnb.watch`."""
         from rlnb.curves.live import watch
@@ -534,13 +540,25 @@ class Run(RunFacts):
         return table(["", ""], self.overview(), caption=self.id)
 
 
-def start_run(request: TrainArguments) -> Run:
-    """Start a training and return its run at once. Rules of alerts that are functions are called in this process.
+def start_each(requests: Sequence[TrainArguments]) -> list[Run]:
+    """Start trainings one after another, and return their runs at once.
+
+    Rules of alerts that are functions are called in this process.
 
     Raises:
-        CheckError: The run would fail. It lists all problems; nothing was written.
+        CheckError: A training would fail. It lists the problems of all trainings; nothing was written.
+        RlnbError: A training could not be started. A note of the error names those that were.
     """
-    return _followed(start(request), request)
+    plans, runs = [make_plan(request) for request in requests], list[Run]()
+    refuse(*plans)
+    for request, plan in zip(requests, plans, strict=True):
+        try:
+            runs.append(_followed(start(plan, warm=request.warm), request))
+        except BaseException as exc:
+            if runs:
+                exc.add_note(f"Already started: {', '.join(run.id for run in runs)}. To end them: run.cancel()")
+            raise
+    return runs
 
 
 def start_runs(requests: Sequence[TrainArguments], *, at_once: int | None = None) -> list[Run]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, get_args
 from rlnb.errors import NotFoundError, RlnbError, refuse_other_than_text, unknown
 from rlnb.hooks import plugins
 from rlnb.records.arguments import ARGUMENTS, argument, arguments_of
-from rlnb.records.facts import tags_of
+from rlnb.records.facts import RunFacts, tags_of
 from rlnb.records.find import find, find_one
 from rlnb.records.notes import archived
 from rlnb.records.record import RunRecord
@@ -87,20 +88,30 @@ class Selection:
                     raise unknown("argument", name, names, has="Arguments of these runs")
 
 
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGO = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>min|h|d|w)(utes?|ours?|ays?|eeks?)?( ago)?")
+"""A time before now, such as ``7d`` or ``2 weeks``."""
+
+
 def moment(since: str | datetime | timedelta | None) -> datetime | None:
-    """Return a point in time, from an ISO 8601 date or time (local without an offset) or a timedelta before now.
+    """Return a point in time, from an ISO 8601 date or time (local without an offset), or a time before now.
 
     Raises:
-        RlnbError: The text is not an ISO 8601 date or time.
+        RlnbError: The text is neither.
     """
     if since is None:
         return None
-    if isinstance(since, timedelta):
-        return datetime.now().astimezone() - since
     try:
+        if isinstance(since, str) and (match := _AGO.fullmatch(since.strip().lower())):
+            since = timedelta(**{_UNITS[match["unit"]]: float(match["number"])})
+        if isinstance(since, timedelta):
+            return datetime.now().astimezone() - since
         return (since if isinstance(since, datetime) else datetime.fromisoformat(since)).astimezone()
     except (TypeError, ValueError, OverflowError) as exc:
-        raise RlnbError(f"since={since!r} is not a date. Use one like '2026-11-20' or '2026-11-20T14:30'.") from exc
+        raise RlnbError(
+            f"since={since!r} is not a date. Use one like '2026-11-20' or '2026-11-20T14:30', or a time before now "
+            "like '7d', '12h' or '30min'."
+        ) from exc
 
 
 def _fits(value: Any, pattern: Any | Callable[[Any], bool]) -> bool:
@@ -118,7 +129,7 @@ logger = logging.getLogger(__name__)
 
 @cache.collector_paused()
 def runs(
-    path: str | Path | None = None,
+    path: str | Path | Sequence[Run | str] | None = None,
     *,
     task: str | None = None,
     library: str | None = None,
@@ -131,12 +142,14 @@ def runs(
     """Return runs, newest first.
 
     Args:
-        path: An rlnb root, a run, or a folder of stock Isaac Lab ``logs/``; None is ``rlnb.options.root``.
+        path: An rlnb root, a run, or a folder of stock Isaac Lab ``logs/``; None is ``rlnb.options.root``. A list of
+            runs, or of their ids, selects from these.
         task: Only runs of this task.
         library: Only runs of this library.
         state: Only runs in this state.
         tag: Only runs with this tag.
-        since: Only runs created since then: ``"2026-11-20"``, a datetime, or a timedelta before now.
+        since: Only runs created since then: ``"2026-11-20"``, a datetime, or a time before now: ``"7d"``, ``"12h"``,
+            ``"30min"``, a timedelta.
         where: Only runs with these arguments: ``{"num_envs": 512, "sim.dt": 0.005}``. A value may also be a predicate:
             ``{"agent.algorithm.learning_rate": lambda rate: rate < 1e-3}``.
         archived: Only archived runs; False omits them.
@@ -156,7 +169,7 @@ def runs(
     if path is None and options.folders.path.exists() and not options.folders.path.is_dir():
         raise NotFoundError(f"{options.folders.path} is not a folder. Set rlnb.options.root to one.")
     readable, matches = [], []
-    for record in find(_folder(path) if path is not None else options.folders.path):
+    for record in _records(path):
         try:
             if selection.fits(record):
                 matches.append(record)
@@ -166,6 +179,15 @@ def runs(
     selection.check_names(readable)
     matches.sort(key=lambda record: record.manifest.created, reverse=True)
     return Runs([Run.of(record) for record in matches])
+
+
+def _records(path: str | Path | Sequence[Run | str] | None) -> Iterable[RunRecord]:
+    """Return the runs below a folder, or those of a list."""
+    if path is None:
+        return find(options.folders.path)
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        return [one.record if isinstance(one, RunFacts) else get_run(one).record for one in path]
+    return find(_folder(path))
 
 
 def _folder(path: str | Path) -> Path:
@@ -180,7 +202,7 @@ def _folder(path: str | Path) -> Path:
 
 
 def get_run(id: str) -> Run:
-    """Return a run by its id, by a unique part of its id, or by its folder.
+    """Return a run by its id, by a unique part of its id, by its name, or by its folder.
 
     Raises:
         NotFoundError: No run matches, or several do.

@@ -15,6 +15,7 @@ def train(
     *,
     script: str | Path | None = None,
     args: Sequence[str] = (),
+    name: str = "",
     library: str | None = None,
     max_iterations: int | None = None,
     max_frames: int | None = None,
@@ -44,16 +45,19 @@ def train(
         script: Path of a training script to start instead of a task, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder, and the metrics come
             from the event files that it writes there. Only ``args``, ``nproc_per_node`` (a number), ``launcher``,
-            ``python``, ``asset_root``, ``tags`` and ``like`` apply to a script; all other arguments are refused, except
-            ``warm``, which has no effect.
+            ``python``, ``asset_root``, ``name``, ``tags`` and ``like`` apply to a script; all other arguments are refused,
+            except ``warm``, which has no effect.
         args: Arguments of the script.
+        name: Name of the run in tables, curves, reports and trackers, such as ``"small steps"``. ``run.name = ...``
+            changes it at any time. Several runs may have the same name.
         library: Name of the RL library; None takes the one that the task's registration names as its default
             (``default_agent``), or RSL-RL.
         max_iterations: Learning iterations; None keeps the number in the agent config.
         max_frames: Frames to train for, which are env transitions over all ranks, in place of ``max_iterations``. The training
             ends with the iteration that reaches them. Libraries of any kind can be compared by frames, while an iteration
             of an off-policy library may be a single env step.
-        seed: Seed of env and policy. The seed in the agent config is not used.
+        seed: Seed of env and policy. The seed in the agent config is not used. A list, ``seed=[1, 2, 3]``, starts a run
+            for each seed, and the call returns :class:`rlnb.Runs`.
         deterministic: Whether the same seed gives the same numbers on a GPU too. It is the ``--deterministic`` of Isaac Lab, for
             physics, rendering and torch. Without it, training runs on a GPU differ between processes; on a CPU with the
             same number of threads they are equal anyway. It costs speed and memory: each rank has one thread, unless
@@ -103,15 +107,15 @@ def train(
             there, at most until the end of its job.
         like: Run to repeat, or its id or folder. Every argument that the call leaves out comes from it: the task with the
             copy of its module in the run's folder, library, resolved agent config, seed, length, ranks, device, weights to
-            start from, inputs, alerts and launcher, but neither its tags nor ``warm`` nor ``trust``. Values in ``agent``
-            are added to those of the run; the name of an agent config, or another library, replaces them. None counts as
-            left out, unless it is a value by the descriptions above, as in ``init_from=None``. On a CPU, and on a GPU with
-            ``deterministic=True``, the curve is the same bit by bit, as long as versions and machine are. What differs is
-            said in a warning, and in the table and the report of the new run. A run of another user needs
+            start from, inputs, alerts and launcher, but neither its name nor its tags nor ``warm`` nor ``trust``. Values in
+            ``agent`` are added to those of the run; the name of an agent config, or another library, replaces them. None
+            counts as left out, unless it is a value by the descriptions above, as in ``init_from=None``. On a CPU, and on a
+            GPU with ``deterministic=True``, the curve is the same bit by bit, as long as versions and machine are. What
+            differs is said in a warning, and in the table and the report of the new run. A run of another user needs
             ``trust=True``.
 
     Returns:
-        The run, which is queued or starting.
+        The run, which is queued or starting; with a list of seeds, the runs.
 
     Raises:
         CheckError: The run would fail. It lists all problems; nothing was written.

@@ -67,14 +67,24 @@ class TrainArguments:
         """Path of a training script to start instead of a task, such as Isaac Lab's
         ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder, and the metrics come
         from the event files that it writes there. Only ``args``, ``nproc_per_node`` (a number), ``launcher``,
-        ``python``, ``asset_root``, ``tags`` and ``like`` apply to a script; all other arguments are refused, except
-        ``warm``, which has no effect.""",
+        ``python``, ``asset_root``, ``name``, ``tags`` and ``like`` apply to a script; all other arguments are refused,
+        except ``warm``, which has no effect.""",
         of_scripts=True,
     )
     args: Sequence[str] = argument(
         (),
         """Arguments of the script.""",
         of_scripts=True,
+    )
+    name: str = argument(
+        "",
+        """Name of the run in tables, curves, reports and trackers, such as ``"small steps"``. ``run.name = ...``
+        changes it at any time. Several runs may have the same name.""",
+        recorded="name",
+        of_pages=True,
+        of_scripts=True,
+        option="Name of the run.",
+        label="Name",
     )
     library: str | None = argument(
         None,
@@ -105,7 +115,8 @@ class TrainArguments:
     )
     seed: int = argument(
         42,
-        """Seed of env and policy. The seed in the agent config is not used.""",
+        """Seed of env and policy. The seed in the agent config is not used. A list, ``seed=[1, 2, 3]``, starts a run
+        for each seed, and the call returns :class:`rlnb.Runs`.""",
         recorded="seed",
         of_pages=True,
         option="Seed of the env and the policy.",
@@ -261,11 +272,11 @@ class TrainArguments:
         None,
         """Run to repeat, or its id or folder. Every argument that the call leaves out comes from it: the task with the
         copy of its module in the run's folder, library, resolved agent config, seed, length, ranks, device, weights to
-        start from, inputs, alerts and launcher, but neither its tags nor ``warm`` nor ``trust``. Values in ``agent``
-        are added to those of the run; the name of an agent config, or another library, replaces them. None counts as
-        left out, unless it is a value by the descriptions above, as in ``init_from=None``. On a CPU, and on a GPU with
-        ``deterministic=True``, the curve is the same bit by bit, as long as versions and machine are. What differs is
-        said in a warning, and in the table and the report of the new run. A run of another user needs
+        start from, inputs, alerts and launcher, but neither its name nor its tags nor ``warm`` nor ``trust``. Values in
+        ``agent`` are added to those of the run; the name of an agent config, or another library, replaces them. None
+        counts as left out, unless it is a value by the descriptions above, as in ``init_from=None``. On a CPU, and on a
+        GPU with ``deterministic=True``, the curve is the same bit by bit, as long as versions and machine are. What
+        differs is said in a warning, and in the table and the report of the new run. A run of another user needs
         ``trust=True``.""",
         of_scripts=True,
         none=True,

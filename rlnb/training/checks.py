@@ -32,6 +32,7 @@ from rlnb.hooks.registry import call
 from rlnb.launch.detached import DetachedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.machine.packages import install_line
+from rlnb.records import notes
 from rlnb.settings import Root
 from rlnb.simulation import placement
 from rlnb.spec import Json, Manifest
@@ -94,6 +95,8 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=f"deterministic={manifest.deterministic!r} is not True or False.", fix="deterministic=True")
     if not all(isinstance(tag, str) and tag.strip() and _is_unicode(tag) for tag in manifest.tags):
         yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
+    if problem := notes.name_problem(manifest.name):
+        yield Problem(what=f"name={manifest.name!r} {problem}", fix='name="small steps"')
     for rule in manifest.alerts:
         yield from Rule(rule).problems()
     for path, setting in manifest.agent.items():

@@ -27,14 +27,14 @@ from rlnb.training.inputs import InputFile
 from rlnb.training.plan import Plan, make_plan
 
 
-def refuse(plan: Plan) -> None:
-    """Raise the problems of a plan, if any.
+def refuse(*plans: Plan) -> None:
+    """Raise the problems of plans, if any.
 
     Raises:
-        CheckError: The plan has problems. It lists all of them.
+        CheckError: A plan has problems. It lists those of all plans, each once.
     """
-    if plan.problems:
-        raise CheckError(f"{plan.manifest.task.id} with {plan.manifest.library}", plan.problems)
+    if problems := [*dict.fromkeys(problem for plan in plans for problem in plan.problems)]:
+        raise CheckError(f"{plans[0].manifest.task.id} with {plans[0].manifest.library}", problems)
 
 
 def create_run(

@@ -82,6 +82,7 @@ def make_manifest(
         "alerts": split_alerts(request.alerts)[0] if request.alerts else (),
         "python": request.python or options.python,
         "asset_root": request.asset_root or options.asset_root,
+        "name": "" if request.name is None else request.name,
         "tags": tuple(request.tags) if are_tags else (),
     }
     return Manifest(

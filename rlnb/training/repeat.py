@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,6 +69,33 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainArguments:
     return TrainArguments.of(task, {**_of_task(like, arguments), **_given(like, arguments), "like": like})
 
 
+def seeds_of(arguments: Arguments) -> Sequence[Any] | None:
+    """Return the seeds of a call that starts a run for each; None for a call that starts one run.
+
+    Raises:
+        RlnbError: There is no seed, or one of them twice.
+    """
+    seeds = arguments.get("seed")
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str | bytes):
+        return None
+    if not seeds or len({*map(repr, seeds)}) < len(seeds):
+        raise RlnbError(f"seed={seeds!r} has {'a seed twice' if seeds else 'no seed'}. Use seed=[1, 2, 3].")
+    return seeds
+
+
+def requests_of(task: Task | str | None, arguments: Arguments) -> list[TrainArguments]:
+    """Return the requests of a call: one, or one for each seed of a list.
+
+    Raises:
+        TypeError: As for :func:`request_of`.
+        RlnbError: As for :func:`request_of`, or a seed is there twice.
+    """
+    seeds = seeds_of(arguments)
+    if seeds is None:
+        return [request_of(task, arguments)]
+    return [request_of(task, {**arguments, "seed": seed}) for seed in seeds]
+
+
 def _run(like: object) -> RunFacts:
     """Return the run of an argument ``like``.
 
@@ -109,7 +136,7 @@ def _names_agent(agent: AgentArgument) -> bool:
 def _of_task(like: RunFacts, arguments: Arguments) -> Arguments:
     """Return the arguments of a run with a task, by name, except for the agent config."""
     manifest = like.manifest
-    own = ("max_iterations", "max_frames", "num_envs", "tags")  # of the length, the task, and of no other run
+    own = ("max_iterations", "max_frames", "num_envs", "name", "tags")  # of the length, the task, and of no other run
     values: Arguments = {name: value for name, value in recorded_arguments(manifest).items() if name not in own}
     values = {**values, "alerts": list(manifest.alerts), "launcher": _launcher(like, arguments)}
     values = {**values, **_length(like, arguments)}

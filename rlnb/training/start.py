@@ -6,25 +6,23 @@ from typing import Any
 
 from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError
-from rlnb.protocol import requests
+from rlnb.protocol.requests import Examine
 from rlnb.records.facts import RunFacts
 from rlnb.simulation.pool import pool
 from rlnb.spec import Manifest, Task
-from rlnb.training.arguments import TrainArguments
 from rlnb.training.auto_ranks import with_fastest_ranks
-from rlnb.training.create import create_run, refuse
-from rlnb.training.plan import make_plan
-from rlnb.training.repeat import request_of, say_versions
+from rlnb.training.create import create_run
+from rlnb.training.plan import Plan, make_plan
+from rlnb.training.repeat import requests_of, say_versions
 
 
-def start(request: TrainArguments) -> RunFacts:
-    """Start a training and return its run at once, as :func:`rlnb.train` does.
+def start(plan: Plan, *, warm: bool | None) -> RunFacts:
+    """Start the training of a plan without problems, and return its run at once.
 
-    Raises:
-        CheckError: The run would fail. It lists all problems; nothing was written.
+    Args:
+        plan: The plan.
+        warm: As in :func:`rlnb.train`.
     """
-    plan = make_plan(request)
-    refuse(plan)
     if plan.like is not None:
         say_versions(plan.like, plan.manifest, plan.card)
     if plan.measure_ranks:
@@ -36,7 +34,7 @@ def start(request: TrainArguments) -> RunFacts:
         plan.options,
         inputs=plan.inputs,
         like=plan.like.record if plan.like else None,
-        warm=request.warm,
+        warm=warm,
     )
 
 
@@ -55,15 +53,16 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         on what is right in some tasks, such as a reward term that was always 0.
     """
     try:
-        request = request_of(task, arguments)
-        plan = make_plan(request)
+        requests = requests_of(task, arguments)
+        plans = [make_plan(request) for request in requests]
     except CheckError as exc:
         return list(exc.problems)
     except RlnbError as exc:
         return [Problem(what=str(exc))]
-    if plan.problems or not deep or plan.card is None:
-        return list(plan.problems)
-    return examine(plan.manifest, warm=request.warm)
+    problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+    if problems or not deep or plans[0].card is None:
+        return problems
+    return examine(plans[0].manifest, warm=requests[0].warm)
 
 
 # -- examine ---------------------------------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
         manifest: Request of a training, whose task, device and interpreter are used.
         warm: Whether the warm simulator steps the env; None takes ``rlnb.options.warm``.
     """
-    request = requests.Examine(
+    request = Examine(
         task=manifest.task,
         num_envs=min(manifest.task.num_envs or EXAMINED_ENVS, EXAMINED_ENVS),
         steps=EXAMINED_STEPS,

@@ -11,7 +11,7 @@ import pytest
 REPO = Path(__file__).parents[2]
 HOUSE_WORDS = {
     "fix": r"\bmen" + r"d(s|ed|ing)?\b",
-    "warm simulator": r"\bwarm (worker|simulator|process)\b",
+    "warm simulator": r"\bliving (worker|simulator)\b",
     "request": r"\b(was|were|is|are) asked\b",
     "the user, the viewer, no page": r"\b(some" + r"body|no" + r"body|who" + r"ever|who lo" + r"oks)\b",
     "the names of the things": r"\b(stu" + r"dio(?!\.)|audi" + r"ence|ga" + r"ngs?|meet" + r"ing)\b(?<!viser.studio)",

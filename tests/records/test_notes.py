@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.curves import figure
 from rlnb.errors import RlnbError
 from rlnb.records import notes
 
@@ -89,3 +90,43 @@ def test_a_note_that_could_not_be_read_for_a_moment_is_not_forgotten(
     with monkeypatch.context() as patch:
         patch.setattr("rlnb.storage.files.read_json", fail)
         assert [note.text for note in notes.read(tmp_path)] == ["mine"], "nothing has changed since"
+
+
+# -- name ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_found_by_its_name_and_shown_by_it(root, monkeypatch):
+    run = rlnb.train("Echo", **FAST, name="small steps").wait()
+    assert (run.name, run.title, rlnb.get_run("small steps").id) == ("small steps", "small steps", run.id)
+    rlnb.get_run(run.id).name = "tiny <b>steps</b>"
+    other = rlnb.get_run("tiny <b>steps</b>")
+    assert other.id == run.id
+    assert other.manifest.name == "small steps", "the manifest never changes"
+    assert rlnb.runs().table().loc[0, "name"] == "tiny <b>steps</b>"
+    assert "tiny &lt;b&gt;steps" in rlnb.runs()._repr_html_()
+    with pytest.raises(rlnb.NotFoundError):
+        rlnb.get_run("small steps")
+    other.name = ""
+    assert other.title == run.id
+    assert "<th style='text-align:left'>name</th>" not in rlnb.runs()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(3, "is not text"), ("a\nb", "line breaks"), (" a", "spaces"), ("a" * 101, "101 characters")]
+)
+def test_a_name_that_does_not_fit_into_a_line_is_refused_before_anything_starts(run, name, words):
+    with pytest.raises(rlnb.CheckError, match=words):
+        rlnb.train("Echo", **FAST, name=name)
+    with pytest.raises(rlnb.RlnbError, match=words):
+        run.name = name
+    assert len(rlnb.runs()) == 1
+
+
+def test_the_error_for_a_name_of_several_runs_lists_them(root):
+    runs = rlnb.train("Echo", **FAST, name="base", seed=[1, 2]).wait()
+    with pytest.raises(rlnb.NotFoundError, match="'base' is the name of 2 runs"):
+        rlnb.get_run("base")
+    assert sorted(figure.labels(runs)) == ["base (seed 1)", "base (seed 2)"]
+    runs[0].name = "first"
+    assert sorted(figure.labels(runs)) == ["base", "first"]
+    assert rlnb.train(like=runs[0], max_iterations=1).name == "", "a name is of one run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rlnb
+from rlnb.launchers import LocalLauncher
 from rlnb.records import notes
 
 
@@ -82,3 +83,72 @@ def test_one_run_is_counted_in_the_singular(three):
     one = rlnb.runs()[:1]
     assert "<b>1 run</b>" in one._repr_html_()
     assert f"archive 1 run: {one[0].id}" in repr(one.archive())
+
+
+def test_the_best_run_is_that_with_the_largest_or_smallest_last_value(three):
+    by_reward = rlnb.runs().sorted("reward")
+    assert rlnb.runs().best().id == by_reward[0].id
+    assert rlnb.runs().best(descending=False).id == by_reward[-1].id
+    assert rlnb.runs().best("seed").manifest.seed == max(run.manifest.seed for run in three)
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):
+        rlnb.runs().best("rewrd")
+
+
+def test_a_run_is_compared_with_others(three):
+    first, second, _ = three
+    frame = first.diff(second)
+    assert frame.equals(rlnb.Runs([first, second]).diff())
+    assert list(frame.columns) == [first.id, second.id]
+
+
+# -- several runs at once --------------------------------------------------------------------------------------------
+
+
+def test_a_list_of_seeds_starts_a_run_for_each(root, capsys):
+    runs = rlnb.train("Echo", library="echo", max_iterations=3, seed=[1, 2])
+    assert isinstance(runs, rlnb.Runs)
+    assert [run.manifest.seed for run in runs.wait(60)] == [1, 2]
+    assert {run.state for run in runs} == {"completed"}
+    assert len(rlnb.compare(runs)) == 1, "their only difference is the seed"
+    runs.watch(["reward"])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"), [([], "no seed"), ([1, 2, 1], "a seed twice"), ([1, -1], "seed=-1 is not")]
+)
+def test_seeds_that_cannot_be_used_start_no_run(root, seeds, words):
+    assert words in rlnb.check("Echo", library="echo", seed=seeds)[0].what
+    with pytest.raises(rlnb.RlnbError, match=words):
+        rlnb.train("Echo", library="echo", max_iterations=3, seed=seeds)
+    assert not rlnb.runs()
+
+
+def test_a_rerun_is_one_run(three):
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb.train\(like=run, seed=\[1, 2\]\)"):
+        three[0].rerun(seed=[1, 2])
+
+
+def test_a_start_that_fails_names_the_runs_that_have_started(root, monkeypatch):
+    started = LocalLauncher.submit
+
+    def submit(self, command, job_dir):
+        if len(rlnb.runs()) == 2:
+            raise rlnb.RlnbError("the queue is full")
+        return started(self, command, job_dir)
+
+    monkeypatch.setattr(LocalLauncher, "submit", submit)
+    with pytest.raises(rlnb.RlnbError, match="the queue is full") as error:
+        rlnb.train("Echo", library="echo", max_iterations=3, seed=[1, 2])
+    (run,) = rlnb.runs()
+    assert error.value.__notes__ == [f"Already started: {run.id}. To end them: run.cancel()"]
+    run.wait(60)
+
+
+def test_all_runs_have_ended_before_the_error_of_one_is_raised(root):
+    good = rlnb.train("Echo", library="echo", max_iterations=3)
+    bad = [rlnb.train("Echo", library="echo", max_iterations=3, agent={"crash_at": 1}, name=name) for name in "ab"]
+    with pytest.raises(rlnb.RunError, match=bad[0].id) as error:
+        rlnb.Runs([bad[0], good, bad[1]]).wait(60)
+    assert good.state == "completed"
+    assert len(error.value.__notes__) == 1
+    assert bad[1].id in error.value.__notes__[0]

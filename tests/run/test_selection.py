@@ -23,6 +23,14 @@ def test_runs_are_selected_by_an_argument_or_a_predicate_on_it(three):
     assert ids(rlnb.runs(where={"seed": lambda seed: seed > 0, "agent.iteration_s": 0.01})) == {three[2].id}
 
 
+def test_runs_are_selected_from_a_list_of_runs_or_ids(three):
+    chosen = rlnb.runs([three[0], three[2].id])
+    assert ids(chosen) == {three[0].id, three[2].id}
+    assert ids(rlnb.runs(chosen, where={"seed": three[0].manifest.seed})) == {three[0].id}
+    with pytest.raises(rlnb.NotFoundError, match="No run named 'nope'"):
+        rlnb.runs([three[0], "nope"])
+
+
 def test_the_error_for_an_unknown_argument_names_the_closest(three):
     with pytest.raises(rlnb.NotFoundError, match=r"Did you mean 'agent\.iteration_s'"):
         rlnb.runs(where={"agent.iteration": 0.01})
@@ -38,6 +46,9 @@ def test_runs_are_selected_by_date(three):
     assert len(rlnb.runs(since=timedelta(hours=1))) == 3
     assert len(rlnb.runs(since=three[1].created)) == 2
     assert len(rlnb.runs(since="2999-01-01")) == 0
+    for text in ("7d", "2 weeks", "12 hours ago", "30 min", "1.5h"):
+        assert len(rlnb.runs(since=text)) == 3
+    assert len(rlnb.runs(since="0 min")) == 0
     with pytest.raises(rlnb.RlnbError, match="since='yesterday' is not a date"):
         rlnb.runs(since="yesterday")
 

@@ -120,17 +120,20 @@ class RunHandler(Handler):
 
 
 class NotesHandler(Handler):
-    """Adds a note or a tag to a run, or removes a tag."""
+    """Adds a note or a tag to a run, removes a tag, or renames the run."""
 
     @web.authenticated
     @authorized
     async def post(self, key: str) -> None:
-        entries = [(name, value) for name, value in self.body().items() if name in ("note", "tag", "untag")]
+        entries = [(name, value) for name, value in self.body().items() if name in ("note", "tag", "untag", "name")]
         if len(entries) != 1 or not isinstance(text := entries[0][1], str):
-            raise Refused(400, "The request is not one note or one tag.")
+            raise Refused(400, "The request is not one note, one tag or one name.")
 
         def write() -> None:
             run = self.run_of(key)
+            if entries[0][0] == "name":
+                run.name = text
+                return
             writers = {"note": run.notes.add, "tag": run.tags.add, "untag": run.tags.discard}
             writers[entries[0][0]](text)
 

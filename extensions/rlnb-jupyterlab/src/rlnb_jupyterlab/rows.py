@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import rlnb
 
 SPARK = 32
 """Maximum number of points of the curve in a row."""
 DIGITS = 4
+SHOWN = ("task", "library", "launcher", "tags")
+"""Arguments that a row has as fields of their own."""
 MOST_TEXT, MOST_TAGS, MOST_ALERTS = 2000, 20, 5
-"""Limits of a row, in characters per text, in tags and in alerts.
+MOST_ARGUMENTS, MOST_VALUE = 60, 100
+"""Limits of a row, in characters per text, in tags, alerts and arguments, and in characters per argument.
 
 Anyone with write access to the folder can write records."""
 
@@ -32,6 +37,8 @@ class Row:
 
     key: str
     id: str
+    name: str
+    """The name that the user gave the run; empty without one."""
     task: str
     library: str
     launcher: str
@@ -39,6 +46,10 @@ class Row:
     state: str
     created: str
     tags: Sequence[str]
+    metrics: Mapping[str, float]
+    """The last value of each metric that rlnb names, but for reward and success."""
+    arguments: Mapping[str, str | float]
+    """The arguments of the run, such as ``seed`` and ``agent.algorithm.learning_rate``, but for task and library."""
     reason: str
     """Why the run waits, stands still, goes on or has ended; empty for most runs."""
     since: str
@@ -62,6 +73,7 @@ class Row:
             total=row.total,
             reward=row.reward,
             success=row.success,
+            metrics=row.metrics,
             spark=row.spark,
             eta_s=row.eta_s,
         )
@@ -73,6 +85,7 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
     return Row(
         key=key,
         id=summary.id,
+        name=text(summary.name),
         task=text(summary.task),
         library=text(summary.library),
         launcher=text(manifest.launcher),
@@ -80,6 +93,8 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
         state=summary.state,
         created=summary.created.isoformat() if summary.created else "",
         tags=[text(tag) for tag in summary.tags][:MOST_TAGS],
+        metrics=_metrics(summary.metrics),
+        arguments=arguments(run),
         reason=text(summary.reason),
         since=text(summary.waits.since) if summary.waits else "",
         iteration=summary.progress.finished,
@@ -92,6 +107,30 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
         if manifest.alerts
         else [],
     )
+
+
+def arguments(run: rlnb.Run) -> dict[str, str | float]:
+    """Return the arguments by which a list sorts, groups and tells runs apart; numbers stay numbers."""
+    given = ((name, value) for name, value in run.arguments.items() if name not in SHOWN)
+    return {
+        text(name)[:MOST_VALUE]: value if is_number(value) else text(value)[:MOST_VALUE]
+        for name, value in itertools.islice(given, MOST_ARGUMENTS)
+    }
+
+
+def _metrics(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the last values of metrics, without those that a row has as fields of their own."""
+    kept = {name: number(value) for name, value in values.items() if name not in ("reward", "success_rate")}
+    return {
+        text(name)[:MOST_VALUE]: value
+        for name, value in itertools.islice(kept.items(), MOST_ARGUMENTS)
+        if value is not None
+    }
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number that JSON has."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def text(value: object) -> str:

@@ -1,5 +1,7 @@
-import { Dialog, type ICommandPalette, showDialog } from '@jupyterlab/apputils';
-import { addIcon, copyIcon, deleteIcon, fileIcon, launcherIcon, type LabIcon, runIcon, stopIcon } from '@jupyterlab/ui-components';
+import { Dialog, type ICommandPalette, InputDialog, showDialog } from '@jupyterlab/apputils';
+import {
+  addIcon, copyIcon, deleteIcon, editIcon, fileIcon, launcherIcon, type LabIcon, runIcon, spreadsheetIcon, stopIcon
+} from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type { Desk } from '../model/desk';
@@ -73,7 +75,7 @@ export class Commands {
   }
 
   private _all(): readonly Command[] {
-    const { server, libraries, preferences, trans } = this._desk;
+    const { hub, server, libraries, preferences, trans } = this._desk;
     const some = (rows: readonly Row[]) => rows.length > 0;
     const one = (rows: readonly Row[]) => rows.length === 1;
     const ended = (rows: readonly Row[]) => some(rows) && !rows.some(isActive);
@@ -101,6 +103,13 @@ export class Commands {
         execute: () => this._workspace.cluster()
       },
       {
+        id: 'rlnb:table',
+        label: trans.__('Table of RL runs'),
+        caption: trans.__('Show the runs in a tab as a table, with columns of your choice'),
+        icon: spreadsheetIcon,
+        execute: () => this._workspace.table()
+      },
+      {
         id: 'rlnb:goodput',
         label: trans.__('Goodput of RL runs'),
         caption: trans.__('Show what the selected runs cost, or all runs in the list if none is selected'),
@@ -114,6 +123,21 @@ export class Commands {
         icon: launcherIcon,
         possible: rows => some(rows) && rows.length <= AT_ONCE,
         execute: rows => rows.forEach(({ key }) => this._workspace.run(key))
+      },
+      {
+        id: 'rlnb:rename',
+        label: trans.__('Rename'),
+        caption: trans.__('Give the run a name'),
+        icon: editIcon,
+        possible: one,
+        execute: async ([row]) => {
+          const { button, value } = await InputDialog.getText({ title: trans.__('Name of the run'), text: row!.name, label: row!.id });
+          if (button.accept && value !== null && value.trim() !== row!.name) {
+            await server.write(row!.key, { name: value.trim() });
+            // The server tells of the change as soon as it looks at the folder again.
+            hub.runs.apply({ type: 'runs', reset: false, rows: [{ ...row!, name: value.trim() }], gone: [] });
+          }
+        }
       },
       {
         id: 'rlnb:compare',
@@ -241,6 +265,8 @@ export class Commands {
             return this._workspace.cluster();
           case 'goodput':
             return this._workspace.goodput();
+          case 'table':
+            return this._workspace.table();
           default:
             return this._workspace.form();
         }

@@ -6,6 +6,7 @@ import type { Widget } from '@lumino/widgets';
 
 import { ClusterView } from '../cluster/cluster';
 import { FormView } from '../form/form';
+import { TableView } from '../list/table';
 import type { Desk } from '../model/desk';
 import { runsIcon } from '../parts/icons';
 import { CompareView } from '../run/compare';
@@ -68,6 +69,10 @@ export class Workspace {
     return this._open('rlnb-cluster', () => new MainAreaWidget({ content: new ClusterView(this._desk) }));
   }
 
+  table(): Widget {
+    return this._open('rlnb-table', () => new MainAreaWidget({ content: new TableView(this._desk) }));
+  }
+
   goodput(): Widget {
     return this._open('rlnb-goodput', () => new MainAreaWidget({ content: new GoodputView(this._desk) }));
   }
@@ -126,5 +131,6 @@ function argumentsOf(content: Widget): ReadonlyPartialJSONObject {
   if (content instanceof CompareView) {
     return { view: 'compare', keys: [...content.keys] };
   }
-  return { view: content instanceof ClusterView ? 'cluster' : content instanceof GoodputView ? 'goodput' : 'form' };
+  const views = [[ClusterView, 'cluster'], [GoodputView, 'goodput'], [TableView, 'table']] as const;
+  return { view: views.find(([view]) => content instanceof view)?.[1] ?? 'form' };
 }

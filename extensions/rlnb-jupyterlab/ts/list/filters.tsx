@@ -1,29 +1,35 @@
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import { type ReactElement, useMemo } from 'react';
 
-import { facet, type Grouping, GROUPINGS } from '../model/query';
+import { fieldsOf, longName } from '../model/fields';
+import { facet, GROUPINGS } from '../model/query';
 import { stateWord } from '../parts/dot';
 import { useSignal } from '../parts/signal';
 import { useDesk } from '../parts/view';
 import type { Row } from '../server/protocol';
+import { fieldWord } from './words';
 
 /** The search, the filters and the grouping of the list. */
 export function Filters({ rows }: { rows: readonly Row[] }): ReactElement {
   const { listing, trans } = useDesk();
   const query = useSignal(listing.changed, () => listing.query);
-  const groupings: Record<Grouping, string> = {
+  const fields = useMemo(() => fieldsOf(rows), [rows]);
+  const groupings: Record<string, string> = {
     none: trans.__('No groups'),
     task: trans.__('By task'),
     library: trans.__('By library'),
     state: trans.__('By state'),
     tag: trans.__('By tag')
   };
+  // Metrics differ from run to run, so a group would have one run.
+  const grouped = new Set([...GROUPINGS, ...fields.filter(field => field.startsWith('arg:')), query.group]);
+  const sorts = new Set(['created', 'name', 'reward', 'success', 'iteration', ...fields, query.sort]);
   return (
     <div className="rlnb-Filters" role="search">
       <input
         type="search"
         className="jp-mod-styled"
-        placeholder={trans.__('Search id, task, library, tags')}
+        placeholder={trans.__('Search names, tasks, arguments, tags')}
         aria-label={trans.__('Search runs')}
         value={query.text}
         onChange={event => listing.ask({ text: event.target.value })}
@@ -34,11 +40,18 @@ export function Filters({ rows }: { rows: readonly Row[] }): ReactElement {
       <HTMLSelect
         aria-label={trans.__('Grouping')}
         value={query.group}
-        onChange={event => listing.ask({ group: event.target.value as Grouping })}
+        onChange={event => listing.ask({ group: event.target.value })}
       >
-        {GROUPINGS.map(grouping => (
+        {[...grouped].map(grouping => (
           <option key={grouping} value={grouping}>
-            {groupings[grouping]}
+            {groupings[grouping] ?? trans.__('By %1', longName(grouping))}
+          </option>
+        ))}
+      </HTMLSelect>
+      <HTMLSelect aria-label={trans.__('Order')} value={query.sort} onChange={event => listing.sortBy(event.target.value)}>
+        {[...sorts].map(field => (
+          <option key={field} value={field}>
+            {field === 'created' ? trans.__('Newest first') : trans.__('Sorted by %1', field.includes(':') ? longName(field) : fieldWord(field, trans))}
           </option>
         ))}
       </HTMLSelect>

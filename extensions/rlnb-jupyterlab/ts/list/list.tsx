@@ -1,18 +1,35 @@
 import { defaultRangeExtractor, type Range, useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, type MouseEvent, type ReactElement, useCallback, useEffect, useId, useRef } from 'react';
+import { type KeyboardEvent, type MouseEvent, type ReactElement, useCallback, useEffect, useId, useMemo, useRef } from 'react';
 
+import { differences, lastName } from '../model/fields';
 import type { Line, Query } from '../model/query';
 import { stateWord } from '../parts/dot';
 import { useSignal } from '../parts/signal';
 import { useDesk } from '../parts/view';
+import { Cells, Head, widthOf } from './cells';
 import { RunLine, spoken } from './runline';
+
+const NOTHING: ReadonlyMap<string, string> = new Map();
 
 /** Pixels, as in the style sheet. With fixed heights no line is measured, and ten thousand lines scroll like ten. */
 const HEIGHTS = { run: 46, group: 26 };
+/** Pixels of a line of the table, and of its head. */
+const CELLS = 26;
 
-/** The list. Only the lines in view are drawn. */
-export function List({ lines, query }: { lines: readonly Line[]; query: Query }): ReactElement {
+interface Props {
+  readonly lines: readonly Line[];
+  readonly query: Query;
+  /** Fields of the table's columns; without them, each run is described in two lines. */
+  readonly columns?: readonly string[];
+}
+
+/** The list, or the table. Only the lines in view are drawn. */
+export function List({ lines, query, columns }: Props): ReactElement {
   const { listing, commands, preferences, trans } = useDesk();
+  const differing = useMemo(
+    () => (columns ? NOTHING : differences(lines.flatMap(line => (line.kind === 'run' ? [line.row] : [])))),
+    [lines, columns]
+  );
   useSignal(listing.changed, () => listing.version);
   const sparkline = useSignal(preferences.changed, () => preferences.sparklines);
   const scrolled = useRef<HTMLDivElement>(null);
@@ -22,7 +39,8 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
   const virtualizer = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scrolled.current,
-    estimateSize: index => HEIGHTS[lines[index]!.kind],
+    estimateSize: index => (columns ? CELLS : HEIGHTS[lines[index]!.kind]),
+    scrollPaddingStart: columns ? CELLS : 0,
     // A new function makes the virtualizer forget the heights of the previous lines.
     getItemKey: useCallback((index: number) => lines[index]!.id, [lines]),
     overscan: 6,
@@ -58,6 +76,8 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
       listing.chooseAll(lines);
     } else if (event.key === 'Escape') {
       listing.chooseNone();
+    } else if (event.key === 'F2' && selected.size === 1) {
+      void commands.execute('rlnb:rename', { of: 'selection' });
     } else if (event.key === 'Delete' && selected.size > 0) {
       void commands.execute('rlnb:delete', { of: 'selection' });
     } else if (line?.kind === 'group' && foldsWith(event.key, line.open)) {
@@ -87,7 +107,7 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
   return (
     <div
       ref={scrolled}
-      className="rlnb-List"
+      className={columns ? 'rlnb-List rlnb-RunTable' : 'rlnb-List'}
       role="tree"
       aria-label={trans.__('RL runs')}
       aria-multiselectable="true"
@@ -95,7 +115,12 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
       tabIndex={0}
       onKeyDown={onKeyDown}
     >
-      <div className="rlnb-List-content" role="presentation" style={{ height: virtualizer.getTotalSize() }}>
+      {columns && <Head columns={columns} />}
+      <div
+        className="rlnb-List-content"
+        role="presentation"
+        style={{ height: virtualizer.getTotalSize(), ...(columns ? { width: widthOf(columns), minWidth: '100%' } : {}) }}
+      >
         {virtualizer.getVirtualItems().map(({ index, start, key }) => {
           const line = lines[index]!;
           const chosen = line.kind === 'run' && selected.has(line.row.key);
@@ -126,8 +151,16 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
                   <span className="rlnb-Group-name">{name}</span>
                   <span className="rlnb-Group-count">{line.count}</span>
                 </>
+              ) : columns ? (
+                <Cells row={line.row} selected={chosen} columns={columns} />
               ) : (
-                <RunLine row={line.row} selected={chosen} sparkline={sparkline} trans={trans} />
+                <RunLine
+                  row={line.row}
+                  differing={differing.get(line.row.key) ?? ''}
+                  selected={chosen}
+                  sparkline={sparkline}
+                  trans={trans}
+                />
               )}
             </div>
           );
@@ -137,7 +170,9 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
   );
 
   function groupName(id: string, name: string): string {
-    return id.startsWith('state:') ? stateWord(name, trans) : name || trans.__('untagged');
+    const missing = id.startsWith('tag:') ? trans.__('untagged') : trans.__('none');
+    const field = id.startsWith('arg:') || id.startsWith('metric:') ? `${lastName(query.group)} ` : '';
+    return id.startsWith('state:') ? stateWord(name, trans) : field + (name || missing);
   }
 }
 

@@ -26,7 +26,7 @@ export class RunsPanel extends Panel {
     this.node.setAttribute('aria-label', trans.__('RL runs'));
     const toolbar = new Toolbar();
     toolbar.node.setAttribute('aria-label', trans.__('Actions on runs'));
-    for (const name of ['new', 'open', 'compare', 'goodput', 'delete', 'cluster']) {
+    for (const name of ['new', 'open', 'compare', 'table', 'goodput', 'delete', 'cluster']) {
       toolbar.addItem(name, new CommandToolbarButton({ commands, id: `rlnb:${name}`, args: { of: 'selection' }, label: '' }));
     }
     this.addWidget(toolbar);

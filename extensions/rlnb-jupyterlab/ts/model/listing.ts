@@ -1,11 +1,19 @@
 import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Row } from '../server/protocol';
-import { EVERYTHING, type Grouping, GROUPINGS, type Line, type Query, select } from './query';
+import { FIELDS } from './fields';
+import { EVERYTHING, GROUPINGS, type Line, type Query, select } from './query';
 import type { Runs } from './runs';
 
 /** How a click or a key changes the selection. */
 export type Choice = 'only' | 'toggle' | 'range';
+
+/** The columns of the table until the user chooses others. */
+const COLUMNS: readonly string[] = ['name', 'task', 'library', 'state', 'iteration', 'reward', 'success', 'arg:seed', 'created', 'tags'];
+/** Fields whose largest values are looked for first. */
+const DESCENDING: readonly string[] = ['reward', 'success', 'iteration', 'created'];
+
+const isField = (name: string): boolean => (FIELDS as readonly string[]).includes(name) || /^(arg|metric):./.test(name);
 
 /** The query and the selection of the list. They outlive the widget that draws the list. */
 export class Listing {
@@ -109,24 +117,46 @@ export class Listing {
     this.choose(lines, lines[to]!.id, choice);
   }
 
-  toJSON(): Record<string, string | string[]> {
-    return { ...this._query, closed: [...this._closed] };
+  /** Names of the fields that the table of runs shows, in their order. */
+  get columns(): readonly string[] {
+    return this._columns;
+  }
+
+  /** Shows a column of the table, or hides it. */
+  toggle(field: string): void {
+    this._columns = this._columns.includes(field) ? this._columns.filter(name => name !== field) : [...this._columns, field];
+    this._tell();
+  }
+
+  /** Sorts by a field; by the same field in the other direction. */
+  sortBy(field: string): void {
+    const { sort, descending } = this._query;
+    this.ask({ sort: field, descending: sort === field ? !descending : DESCENDING.includes(field) || field.startsWith('metric:') });
+  }
+
+  toJSON(): Record<string, string | boolean | string[]> {
+    return { ...this._query, closed: [...this._closed], columns: [...this._columns] };
   }
 
   /** Restores the state that this or another version of the extension has saved. */
   restore(saved: unknown): void {
     const fields = (saved ?? {}) as Record<string, unknown>;
-    const text = (name: keyof Query): string => (typeof fields[name] === 'string' ? (fields[name] as string) : EVERYTHING[name]);
-    const group = text('group') as Grouping;
+    const text = (name: Exclude<keyof Query, 'descending'>): string =>
+      typeof fields[name] === 'string' ? (fields[name] as string) : EVERYTHING[name];
+    const group = text('group');
+    const texts = (name: string): readonly string[] | null =>
+      Array.isArray(fields[name]) ? (fields[name] as unknown[]).filter(value => typeof value === 'string') : null;
     this._query = {
       text: text('text'),
       state: text('state'),
       task: text('task'),
       library: text('library'),
-      group: GROUPINGS.includes(group) ? group : 'none'
+      group: (GROUPINGS as readonly string[]).includes(group) || isField(group) ? group : 'none',
+      sort: isField(text('sort')) ? text('sort') : EVERYTHING.sort,
+      descending: fields['descending'] !== false
     };
-    const closed = fields['closed'];
-    this._closed = new Set(Array.isArray(closed) ? closed.filter(id => typeof id === 'string') : []);
+    this._closed = new Set(texts('closed') ?? []);
+    this._columns = texts('columns')?.filter(isField) ?? COLUMNS;
     this._tell();
   }
 
@@ -143,6 +173,7 @@ export class Listing {
   }
 
   private readonly _changed = new Signal<this, void>(this);
+  private _columns: readonly string[] = COLUMNS;
   private _version = 0;
   private _query: Query = EVERYTHING;
   private _closed: ReadonlySet<string> = new Set();

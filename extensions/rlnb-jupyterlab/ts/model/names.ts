@@ -8,9 +8,14 @@ export function tail(row: Row): string {
   return row.id.slice(-TAIL);
 }
 
+/** The name of a run, or its task without one. */
+export function title(row: Row): string {
+  return row.name || row.task;
+}
+
 /** A short name for a run, where there is no room for its id. */
 export function shortName(row: Row): string {
-  return `${row.task.replace(/^Isaac-/, '')} ${tail(row)}`;
+  return row.name || `${row.task.replace(/^Isaac-/, '')} ${tail(row)}`;
 }
 
 /** Returns when a run was created: the time, after the date unless that is today; empty for an invalid time. */

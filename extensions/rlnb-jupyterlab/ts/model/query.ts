@@ -1,18 +1,23 @@
 import { type Row, STATES } from '../server/protocol';
+import { cellOf, compare, compareTexts, valueOf } from './fields';
 
 export const GROUPINGS = ['none', 'task', 'library', 'state', 'tag'] as const;
-export type Grouping = (typeof GROUPINGS)[number];
+/** One of `GROUPINGS`, or the name of another field, see `valueOf`. */
+export type Grouping = string;
 
-/** The filters and the grouping of the list; an empty string is no filter. */
+/** The filters, the order and the grouping of the list; an empty string is no filter. */
 export interface Query {
   readonly text: string;
   readonly state: string;
   readonly task: string;
   readonly library: string;
   readonly group: Grouping;
+  /** Name of the field by which the runs are sorted, see `valueOf`. */
+  readonly sort: string;
+  readonly descending: boolean;
 }
 
-export const EVERYTHING: Query = { text: '', state: '', task: '', library: '', group: 'none' };
+export const EVERYTHING: Query = { text: '', state: '', task: '', library: '', group: 'none', sort: 'created', descending: true };
 
 /** A line of the list: a run, or the head of a group. */
 export type Line =
@@ -25,25 +30,32 @@ const searched = new WeakMap<Row, string>();
 function haystack(row: Row): string {
   let text = searched.get(row);
   if (text === undefined) {
-    text = [row.id, row.task, row.library, ...row.tags].join('\n').toLowerCase();
+    text = [row.id, row.name, row.task, row.library, ...row.tags, ...Object.entries(row.arguments).flat()].join('\n').toLowerCase();
     searched.set(row, text);
   }
   return text;
 }
 
-/** Returns the rows that match a query, in their order. Each word of its text has to occur in the row. */
+/** Returns the rows that match a query, in its order. Each word of its text has to occur in the row. The rows are newest first. */
 export function select(rows: readonly Row[], query: Query): readonly Row[] {
   const words = query.text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0 && !query.state && !query.task && !query.library) {
-    return rows;
-  }
-  return rows.filter(
-    row =>
-      (!query.state || row.state === query.state) &&
-      (!query.task || row.task === query.task) &&
-      (!query.library || row.library === query.library) &&
-      words.every(word => haystack(row).includes(word))
-  );
+  const matches =
+    words.length === 0 && !query.state && !query.task && !query.library
+      ? rows
+      : rows.filter(
+          row =>
+            (!query.state || row.state === query.state) &&
+            (!query.task || row.task === query.task) &&
+            (!query.library || row.library === query.library) &&
+            words.every(word => haystack(row).includes(word))
+        );
+  return query.sort === 'created' && query.descending ? matches : sorted(matches, query.sort, query.descending);
+}
+
+/** Sorts rows by a field. Rows of equal values keep their order. */
+function sorted(rows: readonly Row[], field: string, descending: boolean): readonly Row[] {
+  const values = new Map(rows.map(row => [row, valueOf(row, field)]));
+  return [...rows].sort((a, b) => compare(values.get(a)!, values.get(b)!, descending));
 }
 
 function groupsOf(row: Row, grouping: Grouping): readonly string[] {
@@ -53,7 +65,7 @@ function groupsOf(row: Row, grouping: Grouping): readonly string[] {
     case 'tag':
       return row.tags.length > 0 ? row.tags : [''];
     default:
-      return [row[grouping]];
+      return [cellOf(row, grouping)];
   }
 }
 
@@ -75,8 +87,8 @@ export function arrange(rows: readonly Row[], grouping: Grouping, closed: Readon
   }
   const order = (name: string) => (grouping === 'state' ? (STATES as readonly string[]).indexOf(name) : 0);
   const names = [...groups.keys()].sort(
-    // The group without a tag comes last.
-    (a, b) => order(a) - order(b) || Number(a === '') - Number(b === '') || a.localeCompare(b)
+    // The group without a value comes last.
+    (a, b) => order(a) - order(b) || Number(a === '') - Number(b === '') || compareTexts(a, b)
   );
   return names.flatMap(name => {
     const members = groups.get(name)!;

@@ -1,13 +1,13 @@
-import { type FormEvent, type ReactElement, useState } from 'react';
+import { type FormEvent, type ReactElement, useEffect, useState } from 'react';
 
 import { Failure } from '../parts/failure';
 import { useDesk } from '../parts/view';
 import type { Detail } from '../server/protocol';
 import { type Refusal, refusalOf } from '../server/server';
 
-type Entry = { note: string } | { tag: string } | { untag: string };
+type Entry = { note: string } | { tag: string } | { untag: string } | { name: string };
 
-/** The tags and notes of a run, which can be changed whether or not the run has ended. */
+/** The name, the tags and the notes of a run, which can be changed whether or not the run has ended. */
 export function Notes({ detail, onWritten }: { detail: Detail; onWritten(): void }): ReactElement {
   const { server, trans } = useDesk();
   const [failure, setFailure] = useState<Refusal | null>(null);
@@ -26,8 +26,9 @@ export function Notes({ detail, onWritten }: { detail: Detail; onWritten(): void
 
   return (
     <section className="rlnb-Notes">
-      <h3>{trans.__('Tags and notes')}</h3>
+      <h3>{trans.__('Name, tags and notes')}</h3>
       <Failure of={failure} />
+      <Name name={detail.row.name} onEnter={name => write({ name })} />
       <div className="rlnb-Tags">
         {detail.tags.map(tag => (
           <span key={tag} className="rlnb-Tag">
@@ -46,6 +47,32 @@ export function Notes({ detail, onWritten }: { detail: Detail; onWritten(): void
       ))}
       <Entry label={trans.__('New note')} onEnter={note => write({ note })} />
     </section>
+  );
+}
+
+/** The name of a run. An empty one removes it. */
+function Name({ name, onEnter }: { name: string; onEnter(name: string): Promise<boolean> }): ReactElement {
+  const { trans } = useDesk();
+  const [text, setText] = useState(name);
+  // Another page, or a notebook, may rename the run.
+  useEffect(() => setText(name), [name]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void onEnter(text.trim());
+  };
+  return (
+    <form className="rlnb-Entry" onSubmit={submit}>
+      <input
+        className="jp-mod-styled"
+        placeholder={trans.__('Name')}
+        aria-label={trans.__('Name of the run')}
+        value={text}
+        onChange={event => setText(event.target.value)}
+      />
+      <button className="jp-mod-styled jp-mod-minimal" disabled={text.trim() === name}>
+        {trans.__('Rename')}
+      </button>
+    </form>
   );
 }
 

@@ -3,6 +3,7 @@ import type { ReactElement } from 'react';
 
 import { Bar } from '../parts/bar';
 import { Dot, kindWord, stateWord } from '../parts/dot';
+import { title } from '../model/names';
 import { bytes, number, reason, span } from '../parts/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
@@ -42,7 +43,7 @@ export function Overview({ row, detail, onWritten }: { row: Row; detail: Detail;
   return (
     <div className="rlnb-Scroll rlnb-Overview">
       <header>
-        <h2>{row.task}</h2>
+        <h2>{title(row)}</h2>
         <p className="rlnb-Overview-state">
           <Dot state={row.state} />
           <span>{stateWord(row.state, trans)}</span>

@@ -45,7 +45,7 @@ export class RunView extends View {
   private _entitle(): void {
     const row = this.desk.hub.runs.get(this.runKey);
     this.title.label = row ? shortName(row) : this.title.label || this.desk.trans.__('RL run');
-    this.title.caption = row ? `${row.task}\n${row.id}` : this.title.caption || this.title.label;
+    this.title.caption = row ? `${row.name || row.task}\n${row.id}` : this.title.caption || this.title.label;
   }
 
   /** Outlives the React tree, which is unmounted when the tab is moved. */

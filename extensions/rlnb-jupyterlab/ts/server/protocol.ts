@@ -9,6 +9,8 @@ export type State = (typeof STATES)[number];
 export interface Row {
   readonly key: string;
   readonly id: string;
+  /** The name that the user gave the run; empty without one. */
+  readonly name: string;
   readonly task: string;
   readonly library: string;
   readonly launcher: string;
@@ -22,6 +24,10 @@ export interface Row {
   readonly eta_s: number | null;
   readonly created: string;
   readonly tags: readonly string[];
+  /** The arguments of the run, such as `seed` and `agent.algorithm.learning_rate`, but for task and library. */
+  readonly arguments: Readonly<Record<string, string | number>>;
+  /** The last value of each metric that rlnb names, but for reward and success. */
+  readonly metrics: Readonly<Record<string, number>>;
   /** Why a run waits, stands still, goes on or has ended; empty for most runs. */
   readonly reason: string;
   /** Begin of the wait, UTC, in ISO 8601; empty if the run does not wait, or if it is unknown. */

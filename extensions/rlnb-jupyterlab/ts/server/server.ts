@@ -42,7 +42,7 @@ export class Server {
   }
 
   /** Adds a note or a tag to a run, or removes a tag. */
-  async write(key: string, entry: { note: string } | { tag: string } | { untag: string }): Promise<void> {
+  async write(key: string, entry: { note: string } | { tag: string } | { untag: string } | { name: string }): Promise<void> {
     await this._json(`runs/${encodeURIComponent(key)}/notes`, entry);
   }
 

@@ -57,7 +57,7 @@ def _start(client: MlflowClient, run: rlnb.Run) -> tuple[str, float]:
     for mlflow_run in client.search_runs([experiment], f"tags.{RUN_TAG} = '{run.id}'", max_results=1):
         client.update_run(mlflow_run.info.run_id, status="RUNNING")
         return mlflow_run.info.run_id, mlflow_run.data.metrics.get("frames", -1)
-    mlflow_run = client.create_run(experiment, run_name=run.id, tags=tags(run.manifest))
+    mlflow_run = client.create_run(experiment, run_name=run.title, tags=tags(run.manifest))
     params = [Param(key, value) for key, value in parameters(run.manifest).items()]
     for batch in _batches(params, PARAMS_PER_BATCH):
         client.log_batch(mlflow_run.info.run_id, params=batch)

@@ -54,7 +54,7 @@ def _start(run: rlnb.Run, *, offline: bool) -> wandb.Run:
         wandb.init,
         project=os.environ.get("WANDB_PROJECT", "rlnb"),
         id=manifest.run_id[-ID_LENGTH:],
-        name=manifest.run_id,
+        name=run.title,
         config=dataclasses.asdict(manifest),
         dir=run.path,
         resume="allow",
