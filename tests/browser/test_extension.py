@@ -132,6 +132,21 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     assert [note.text for note in run.notes] == ["the reward rises"]
     page.get_by_role("treeitem").get_by_text(re.compile("kept")).wait_for(timeout=20 * SECONDS)
     look(hosted, "notes")
+    page.get_by_label("Name of the run").fill("slow <b>steps</b>")
+    page.get_by_label("Name of the run").press("Enter")
+    row(page, run).get_by_text("slow <b>steps</b>").wait_for(timeout=20 * SECONDS)
+    assert run.name == "slow <b>steps</b>"
+
+    # The table of runs: its columns, and its order.
+    page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:table')")
+    table = page.locator(".rlnb-TableView")
+    table.get_by_text("Columns").click()
+    table.get_by_label("agent.iteration_s").check()
+    table.get_by_text("Columns").click()
+    table.get_by_role("button", name="Sort by agent.iteration_s").click()
+    table.get_by_role("treeitem").nth(0).get_by_text("0.1", exact=True).wait_for(timeout=20 * SECONDS)
+    look(hosted, "table")
+    page.evaluate("() => void window.jupyterapp.shell.currentWidget.close()")
 
     # Watch: the row is updated, and the tab has curves and the log.
     page.get_by_role("tab", name="Curves").click()

@@ -81,10 +81,11 @@ async def test_a_run_without_a_simulator_has_no_3d_view(jp_fetch: Any, root: Pat
 async def test_a_page_writes_notes_and_changes_tags(jp_fetch: Any, root: Path) -> None:
     run = echo(tags=["first"]).wait(60)
     key = key_of(run)
-    for entry in ({"note": "<b>good</b>"}, {"tag": "kept"}, {"untag": "first"}):
+    for entry in ({"note": "<b>good</b>"}, {"tag": "kept"}, {"untag": "first"}, {"name": "<i>small</i> steps"}):
         assert await asked(jp_fetch, "runs", key, "notes", method="POST", body=json.dumps(entry)) == {}
     detail = await asked(jp_fetch, "runs", key)
     assert (detail["notes"], detail["tags"], detail["row"]["tags"]) == (["<b>good</b>"], ["kept"], ["kept"])
+    assert detail["row"]["name"] == run.name == "<i>small</i> steps"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,7 @@ async def test_a_page_writes_notes_and_changes_tags(jp_fetch: Any, root: Path) -
         {},
         {"note": ""},
         {"note": 5},
+        {"name": "a\nb"},
         {"tag": " "},
         {"untag": ["a"]},
         {"tag": "a", "note": "b"},
