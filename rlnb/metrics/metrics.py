@@ -143,6 +143,14 @@ class NewestValues(ABC):
             if self._curves[tag].tag not in mapped and _group(tag) not in groups and not _OF_TERMS.search(tag)
         ]
 
+    @property
+    def unnamed(self) -> list[str]:
+        """Tags that have no name of rlnb: reward terms, terminations, and what the task or a library adds."""
+        if not self._tags:  # a script, whose tags are its names
+            return []
+        mapped = {self._tag(name) for name in self._tags}
+        return [tag for tag in self.tags if self._curves[tag].tag not in mapped]
+
     def last(self, name: str) -> float:
         """Return the newest value of a metric, NaN if there is none, in constant time for any length of curve."""
         self.refresh()

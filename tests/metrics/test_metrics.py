@@ -72,6 +72,7 @@ def test_metrics_have_rlnbs_names_and_the_librarys_own_tags(metrics: Metrics) ->
     assert metrics.tags == ["Curriculum/level", "Perf/total_fps", "Train/mean_reward"]
     assert metrics["reward"].values == metrics["Train/mean_reward"].values == [0.0, 1.0, 2.0]
     assert metrics["Curriculum/level"].last == 1.0
+    assert metrics.unnamed == ["Curriculum/level"]
     assert repr(metrics) == "Metrics(reward=2, fps=300)"
 
 

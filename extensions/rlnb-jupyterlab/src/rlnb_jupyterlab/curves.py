@@ -13,6 +13,10 @@ from rlnb_jupyterlab.pages import Page
 
 MOST = 600
 """Maximum number of points of a curve in one message."""
+MOST_NAMES = 2000
+"""Maximum number of a run's metrics that a page can choose from, besides those that rlnb names."""
+NAMES = "#names"
+"""Key of the number of such metrics, stored with the page's point counts."""
 REVISION = "#revision"
 """Key of the revision of the run's metrics, stored with the page's point counts. A change means that earlier points or
 names have changed, for example because the run was resumed, and that its curves must be sent anew."""
@@ -28,9 +32,13 @@ def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
     if reset:
         counts.clear()
         counts[REVISION] = metrics.revision
-    series = {name: points for name in metrics.names if (points := _points(metrics, name, counts))}
-    if series or reset:
-        yield CurvesMessage(key=key, reset=reset, series=series)
+    further = metrics.unnamed[:MOST_NAMES]
+    has_names = counts.get(NAMES) == len(further)
+    counts[NAMES] = len(further)
+    shown = [*metrics.names, *({*further} & {*page.metrics})]
+    series = {name: points for name in shown if (points := _points(metrics, name, counts))}
+    if series or reset or not has_names:
+        yield CurvesMessage(key=key, reset=reset, series=series, names=None if has_names else further)
 
 
 def _points(metrics: Any, name: str, counts: dict[str, int]) -> Points | None:

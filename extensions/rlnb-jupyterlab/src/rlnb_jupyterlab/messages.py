@@ -60,6 +60,8 @@ class CurvesMessage:
     reset: bool
     """Whether earlier points of the run are no longer valid."""
     series: Mapping[str, Points]
+    names: Sequence[str] | None = None
+    """Further metrics of the run, whose curves a page can request; None if they are those of an earlier message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,8 @@ class Page:
     """Whether the whole list was sent to the page."""
     watched: dict[str, dict[str, int]] = field(default_factory=dict)
     """Runs whose curves the page shows, each with the number of points of each metric that were sent."""
+    metrics: tuple[str, ...] = ()
+    """Metrics that the page shows besides those that rlnb names."""
     followed: dict[tuple[str, int, str], int] = field(default_factory=dict)
     """Run, job and name of the logs that the page follows, each with the byte up to which it was sent; a negative byte
     counts from the end."""

@@ -20,6 +20,7 @@ RESOURCE = "rlnb"
 """Name of the panel's resource for Jupyter's authorizer."""
 MOST_MESSAGE = 64 * 1024
 MOST_WATCHED = 64
+MOST_METRICS = 500
 MOST_FOLLOWED = 8
 
 
@@ -56,6 +57,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         if content.get("type") == "watch" and isinstance(content.get("keys"), list):
             keys = [key for key in content["keys"] if isinstance(key, str)][:MOST_WATCHED]
             page.watched = {key: page.watched.get(key, {}) for key in keys}
+            metrics = content.get("metrics")
+            names = metrics if isinstance(metrics, list) else []
+            page.metrics = tuple(name for name in names if isinstance(name, str))[:MOST_METRICS]
         elif content.get("type") == "follow" and isinstance(content.get("files"), list):
             files = [file for file in content["files"] if isinstance(file, dict) and isinstance(file.get("job"), int)]
             names = [(str(file.get("key")), file["job"], str(file.get("name"))) for file in files[:MOST_FOLLOWED]]

@@ -14,7 +14,15 @@ export class Curves {
     return this._runs.get(key) ?? NONE;
   }
 
+  /** The further metrics of a run, whose curves can be requested. */
+  names(key: string): readonly string[] {
+    return this._names.get(key) ?? [];
+  }
+
   apply(message: CurvesMessage): void {
+    if (message.names) {
+      this._names.set(message.key, message.names);
+    }
     let run = this._runs.get(message.key);
     if (!run) {
       this._runs.set(message.key, (run = new Map<string, Curve>()));
@@ -43,10 +51,12 @@ export class Curves {
     for (const key of this._runs.keys()) {
       if (!keys.has(key)) {
         this._runs.delete(key);
+        this._names.delete(key);
       }
     }
   }
 
+  private readonly _names = new Map<string, readonly string[]>();
   private readonly _runs = new Map<string, Map<string, Curve>>();
   private readonly _changed = new Signal<this, string>(this);
 }

@@ -47,21 +47,18 @@ export class Hub {
     return this._acted;
   }
 
-  /** Requests the curves of runs until the returned object is disposed of. */
-  watch(keys: readonly string[]): IDisposable {
-    for (const key of keys) {
-      this._watched.set(key, (this._watched.get(key) ?? 0) + 1);
-    }
+  /**
+   * Requests the curves of runs until the returned object is disposed of.
+   *
+   * @param metrics - Metrics besides those that rlnb names.
+   */
+  watch(keys: readonly string[], metrics: readonly string[] = []): IDisposable {
+    add(this._watched, keys);
+    add(this._metrics, metrics);
     this._tellWatched();
     return new DisposableDelegate(() => {
-      for (const key of keys) {
-        const left = (this._watched.get(key) ?? 0) - 1;
-        if (left > 0) {
-          this._watched.set(key, left);
-        } else {
-          this._watched.delete(key);
-        }
-      }
+      remove(this._watched, keys);
+      remove(this._metrics, metrics);
       this._tellWatched();
     });
   }
@@ -77,7 +74,7 @@ export class Hub {
   }
 
   private _watchMessage(): Outgoing {
-    return { type: 'watch', keys: [...this._watched.keys()].sort() };
+    return { type: 'watch', keys: [...this._watched.keys()].sort(), metrics: [...this._metrics.keys()].sort() };
   }
 
   private _followMessage(): Outgoing {
@@ -109,9 +106,28 @@ export class Hub {
   }
 
   private readonly _watched = new Map<string, number>();
+  private readonly _metrics = new Map<string, number>();
   private readonly _wanted: LogFile[] = [];
   private _toldWatched = '';
   private _toldFollowed = '';
   private readonly _logged = new Signal<this, LogMessage>(this);
   private readonly _acted = new Signal<this, ActionMessage>(this);
+}
+
+/** Counts those who want each name. */
+function add(counts: Map<string, number>, names: readonly string[]): void {
+  for (const name of names) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+}
+
+function remove(counts: Map<string, number>, names: readonly string[]): void {
+  for (const name of names) {
+    const left = (counts.get(name) ?? 0) - 1;
+    if (left > 0) {
+      counts.set(name, left);
+    } else {
+      counts.delete(name);
+    }
+  }
 }

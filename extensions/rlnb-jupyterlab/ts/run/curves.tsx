@@ -1,6 +1,7 @@
 import { type ReactElement, type RefObject, useEffect, useReducer, useRef, useState } from 'react';
 
 import { Chart, DASHES, type Line, type Plotly } from '../../../../rlnb/curves/chart.js';
+import { found, MOST_FOUND, sectionsOf } from '../model/metrics';
 import { Failure } from '../parts/failure';
 import { number } from '../parts/format';
 import { lineColours, lineStyle } from '../parts/palette';
@@ -78,30 +79,41 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [smoothing, setSmoothing] = useState(0);
   const [log, setLog] = useState(false);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const metrics = useRef<readonly string[]>([]);
-
-  useEffect(() => {
-    if (shown) {
-      const watched = hub.watch(keys);
-      return () => watched.dispose();
-    }
-    return;
-  }, [hub, keys, shown]);
+  const further = useRef<readonly string[]>([]);
 
   // A hidden tab drops its curves and receives them again when it is shown. Until then the charts stay.
   const received = [...new Set(keys.flatMap(key => [...hub.curves.of(key).keys()]))];
   if (received.length > 0) {
-    metrics.current = received.sort(inOrder);
+    further.current = [...new Set(keys.flatMap(key => hub.curves.names(key)))];
+    const later = new Set(further.current);
+    metrics.current = received.filter(metric => !later.has(metric)).sort(inOrder);
   }
-  const wanted = metrics.current.filter(metric => metric.toLowerCase().includes(filter.toLowerCase()));
+  const wanted = found(metrics.current, filter);
+  const matches = found(further.current, filter);
+  const sections = sectionsOf(matches);
+  // Only what is shown is requested. A filter unfolds what it finds.
+  const unfolded = filter ? matches.slice(0, MOST_FOUND) : sections.filter(({ name }) => open.has(name)).flatMap(({ metrics }) => metrics);
+  const requested = unfolded.join('\n');
 
-  const toggle = (key: string) => {
-    const now = new Set(hidden);
-    if (!now.delete(key)) {
-      now.add(key);
+  useEffect(() => {
+    if (shown) {
+      const watched = hub.watch(keys, requested.split('\n').filter(Boolean));
+      return () => watched.dispose();
     }
-    setHidden(now);
-  };
+    return;
+  }, [hub, keys, shown, requested]);
+
+  const toggle = (key: string) => setHidden(toggled(hidden, key));
+  const charts = (names_: readonly string[]) => (
+    <div className="rlnb-Charts">
+      {plotly &&
+        names_.map(metric => (
+          <ChartView key={metric} {...{ plotly, metric, keys, names, hidden, growth, theme, smoothing, log }} />
+        ))}
+    </div>
+  );
 
   return (
     <div className="rlnb-Scroll">
@@ -133,14 +145,35 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
         {keys.length > 1 && <Legend keys={keys} names={names} hidden={hidden} theme={theme} onToggle={toggle} />}
       </div>
       {metrics.current.length === 0 && <p className="rlnb-Empty">{trans.__('No curves have been logged yet.')}</p>}
-      <div className="rlnb-Charts">
-        {plotly &&
-          wanted.map(metric => (
-            <ChartView key={metric} {...{ plotly, metric, keys, names, hidden, growth, theme, smoothing, log }} />
-          ))}
-      </div>
+      {charts(wanted)}
+      {sections.map(section => {
+        const isOpen = filter !== '' || open.has(section.name);
+        const shownHere = filter ? section.metrics.filter(metric => unfolded.includes(metric)) : section.metrics;
+        return (
+          <section key={section.name} className="rlnb-Metrics">
+            <button aria-expanded={isOpen} onClick={() => setOpen(toggled(open, section.name))}>
+              <span className="rlnb-Group-fold" data-open={isOpen} aria-hidden="true" />
+              {section.name || trans.__('Others')}
+              <span className="rlnb-Group-count">{section.metrics.length}</span>
+            </button>
+            {isOpen && charts(shownHere)}
+          </section>
+        );
+      })}
+      {filter && matches.length > MOST_FOUND && <p>{trans.__('%1 more metrics match.', matches.length - MOST_FOUND)}</p>}
+      {filter && wanted.length + matches.length === 0 && metrics.current.length > 0 && (
+        <p className="rlnb-Empty">{trans.__('No metric matches.')}</p>
+      )}
     </div>
   );
+}
+
+function toggled(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  const now = new Set(names);
+  if (!now.delete(name)) {
+    now.add(name);
+  }
+  return now;
 }
 
 /** Returns the theme's colours of lines, read again after each change of theme. */

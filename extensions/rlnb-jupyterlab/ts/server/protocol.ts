@@ -59,6 +59,8 @@ export interface CurvesMessage {
   readonly key: string;
   readonly reset: boolean;
   readonly series: Readonly<Record<string, Points>>;
+  /** Further metrics of the run, whose curves can be requested; null if they are those of an earlier message. */
+  readonly names: readonly string[] | null;
 }
 
 /** One log file of one job of a run. */
@@ -101,7 +103,7 @@ export interface PlacesMessage {
 export type Incoming = PlacesMessage | RunsMessage | CurvesMessage | LogMessage | ActionMessage;
 
 export type Outgoing =
-  | { readonly type: 'watch'; readonly keys: readonly string[] }
+  | { readonly type: 'watch'; readonly keys: readonly string[]; readonly metrics: readonly string[] }
   | { readonly type: 'follow'; readonly files: readonly LogFile[] };
 
 export interface Registry {

@@ -11,9 +11,9 @@ describe('Curves', () => {
     const curves = new Curves();
     const changedKeys: string[] = [];
     curves.changed.connect((_, key) => changedKeys.push(key));
-    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2) } });
-    curves.apply({ type: 'curves', key: 'a', reset: false, series: { reward: points(2, 3), loss: points(0, 1) } });
-    curves.apply({ type: 'curves', key: 'b', reset: true, series: {} });
+    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2) }, names: null });
+    curves.apply({ type: 'curves', key: 'a', reset: false, series: { reward: points(2, 3), loss: points(0, 1) }, names: null });
+    curves.apply({ type: 'curves', key: 'b', reset: true, series: {}, names: null });
     expect(curves.of('a').get('reward')?.x).toEqual([0, 1, 2]);
     expect(curves.of('a').get('loss')?.x).toEqual([0]);
     expect(curves.of('b').size).toBe(0);
@@ -22,8 +22,8 @@ describe('Curves', () => {
 
   it('drops at a reset the series that the reset does not name', () => {
     const curves = new Curves();
-    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2), loss: points(0, 2) } });
-    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(5, 6) } });
+    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2), loss: points(0, 2) }, names: null });
+    curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(5, 6) }, names: null });
     expect([...curves.of('a').keys()]).toEqual(['reward']);
     expect(curves.of('a').get('reward')?.x).toEqual([5]);
   });
@@ -31,7 +31,7 @@ describe('Curves', () => {
   it('forgets runs that no view watches', () => {
     const curves = new Curves();
     for (const key of ['a', 'b']) {
-      curves.apply({ type: 'curves', key, reset: true, series: { reward: points(0, 2) } });
+      curves.apply({ type: 'curves', key, reset: true, series: { reward: points(0, 2) }, names: null });
     }
     curves.keep(new Set(['b']));
     expect(curves.of('a').size).toBe(0);

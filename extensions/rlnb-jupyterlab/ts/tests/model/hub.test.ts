@@ -28,14 +28,14 @@ describe('Hub', () => {
     const first = hub.watch(['b', 'a']);
     const second = hub.watch(['a']);
     await settled();
-    expect(sent).toEqual([{ type: 'watch', keys: ['a', 'b'] }]);
+    expect(sent).toEqual([{ type: 'watch', keys: ['a', 'b'], metrics: [] }]);
     first.dispose();
     await settled();
-    expect(sent[1]).toEqual({ type: 'watch', keys: ['a'] });
+    expect(sent[1]).toEqual({ type: 'watch', keys: ['a'], metrics: [] });
     second.dispose();
     second.dispose();
     await settled();
-    expect(sent[2]).toEqual({ type: 'watch', keys: [] });
+    expect(sent[2]).toEqual({ type: 'watch', keys: [], metrics: [] });
     expect(sent).toHaveLength(3);
   });
 
@@ -54,7 +54,7 @@ describe('Hub', () => {
     hub.watch(['a']);
     await settled();
     for (const key of ['a', 'b']) {
-      say({ type: 'curves', key, reset: true, series: { reward: { x: [1], y: [2] } } });
+      say({ type: 'curves', key, reset: true, series: { reward: { x: [1], y: [2] } }, names: null });
     }
     expect(hub.curves.of('a').size).toBe(1);
     expect(hub.curves.of('b').size).toBe(0);

@@ -18,7 +18,7 @@ class FakeSocket implements Socket {
   }
 }
 
-const HELLO: Outgoing = { type: 'watch', keys: ['a'] };
+const HELLO: Outgoing = { type: 'watch', keys: ['a'], metrics: [] };
 const RUNS = JSON.stringify({ type: 'runs', reset: true, rows: [], gone: [] });
 
 function conversation() {
