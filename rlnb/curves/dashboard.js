@@ -141,7 +141,8 @@ class Dashboard {
     this.legend = new Legend(() => this.draw());
     this.controls = element("div", {}, "display:flex;flex-wrap:wrap;gap:.4em 1em;align-items:center;margin:.3em 0");
     this.place = element("div", {}, "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:.5em");
-    el.append(this.silence, this.rows, this.controls, this.legend.element, this.nothing, this.place);
+    this.groups = element("div", {role: "group", ariaLabel: "groups of metrics"}, "display:flex;flex-wrap:wrap;gap:.4em;margin:.3em 0");
+    el.append(this.silence, this.rows, this.controls, this.legend.element, this.nothing, this.place, this.groups);
     this.addControls();
     feed.views.add(this);
     this.watcher = new IntersectionObserver((entries) => {
@@ -245,6 +246,7 @@ class Dashboard {
     this.showPanels(layout);
     this.legend.show(layout.lines);
     this.showChoice(layout.metrics, layout.selection);
+    this.showGroups(layout.groups, layout.selection);
   }
 
   // Keep the charts of metrics that stay, with their zoom and their place in the page.
@@ -308,6 +310,21 @@ class Dashboard {
     });
     this.boxes.replaceChildren(...boxes);
     this.find();
+  }
+
+  // A button for each group of further metrics, such as the terms of the reward, which unfolds and folds its charts.
+  showGroups(groups, selection) {
+    const buttons = groups.map(([name, metrics]) => {
+      const isOpen = metrics.every((metric) => selection.includes(metric));
+      const text = `${isOpen ? "▾" : "▸"} ${name || "others"} (${metrics.length})`;
+      const button = element("button", {textContent: text, ariaExpanded: String(isOpen)}, "cursor:pointer");
+      button.onclick = () => {
+        const others = selection.filter((metric) => !metrics.includes(metric));
+        this.tell({ask: "metrics", metrics: isOpen ? others : [...others, ...metrics]});
+      };
+      return button;
+    });
+    this.groups.replaceChildren(...buttons);
   }
 
   find() {

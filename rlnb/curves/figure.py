@@ -15,6 +15,7 @@ from rlnb.display.table import counted
 from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
 from rlnb.hooks import plugins
 from rlnb.metrics.folders import split
+from rlnb.metrics.metrics import grouped
 from rlnb.metrics.series import decimate
 from rlnb.records.arguments import arguments_of
 from rlnb.spec import METRICS, SYSTEM
@@ -68,7 +69,8 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
 
     Args:
         runs: Runs to compare. Each has its own colour, and the legend names their differences.
-        metrics: Metric names or raw tags; None is the usual metrics that any of the runs has logged.
+        metrics: Metric names, raw tags, or groups of tags such as ``"Episode_Reward"``; None is the usual metrics that
+            any of the runs has logged.
         x: ``"frames"`` (env transitions over all ranks), ``"iterations"`` or ``"wall_time"`` (since each
             run's start).
 
@@ -257,11 +259,25 @@ def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]
     names, meanings = [metrics] if isinstance(metrics, str) else list(metrics), plugins.metrics()
     for name in names:
         refuse_other_than_text("metric", name)
+    names = [*dict.fromkeys(one for name in names for one in _of_group(runs, name) or [name])]
+    for name in names:
         reading = any(source(run, name).behind for run in runs)  # the unread part of the log may have the metric
         if name not in meanings and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
             tags = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
             raise unknown("metric", name, {*meanings, *tags}, has="There are")
     return names
+
+
+def metric_groups(runs: Sequence[RunFacts]) -> dict[str, list[str]]:
+    """Return the metrics of runs that have no name of rlnb, by the begin of their names."""
+    return grouped({tag for run in runs for tag in run.metrics.unnamed})
+
+
+def _of_group(runs: Sequence[RunFacts], name: str) -> list[str]:
+    """Return the metrics of a group, such as ``"Episode_Reward"``; none if the name is not that of a group."""
+    if any(name in source(run, name) for run in runs):
+        return []
+    return metric_groups(runs).get(name.removesuffix("*").removesuffix("/"), [])
 
 
 def source(run: RunFacts, name: str) -> Metrics:

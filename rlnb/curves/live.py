@@ -77,7 +77,8 @@ def watch(
 
     Args:
         runs: A run, or several. Each has its own colour.
-        metrics: Metric names or raw tags; None is the usual metrics that were logged.
+        metrics: Metric names, raw tags, or groups of tags such as ``"Episode_Reward"``; None is the usual metrics that
+            were logged. The page offers all others.
         x: ``"frames"``, ``"iterations"`` or ``"wall_time"``.
         interval_s: Minimum number of seconds between two updates.
 
@@ -116,6 +117,13 @@ def _wait(runs: Sequence[RunFacts]) -> None:
             show()
     except KeyboardInterrupt:
         logger.warning("No longer watching %s. Active runs continue.", ", ".join(run.id for run in runs))
+
+
+def further(runs: Sequence[RunFacts]) -> str:
+    """Return HTML that says how to draw the groups of metrics that a chart leaves out; empty if there are none."""
+    groups = figure.metric_groups(runs).items()
+    calls = (f"<code>watch({html.escape(repr(name))})</code> ({len(tags)})" for name, tags in groups if name)
+    return f"<small>Further metrics: {text}</small>" if (text := ", ".join(calls)) else ""
 
 
 @runtime_checkable
@@ -333,7 +341,8 @@ class Dashboard:
         self._lines.update({"text/html": lines}, raw=True)
         bundle = mimebundle(chart, picture=True)
         self._place.update(bundle, raw=True)
-        self._below.update({"text/html": newest_films(self._runs) + panels.pictures(self._runs)}, raw=True)
+        below = further(self._runs) + newest_films(self._runs) + panels.pictures(self._runs)
+        self._below.update({"text/html": below}, raw=True)
         self._page.close(bundle)
         self._let_go()
 

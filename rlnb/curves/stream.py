@@ -283,6 +283,8 @@ class Layout:
     """Metrics to choose from."""
     selection: Sequence[str]
     """Metrics with a chart."""
+    groups: Sequence[tuple[str, Sequence[str]]]
+    """Metrics without a name of rlnb in groups: the begin of their names, and the metrics."""
     kind: Literal["layout"] = "layout"
 
 
@@ -358,6 +360,7 @@ def layout(
         horizontal=AXIS_TITLES[axis],
         metrics=list(metrics),
         selection=selection,
+        groups=[*figure.metric_groups(runs).items()],
     )
 
 

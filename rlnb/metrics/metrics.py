@@ -6,7 +6,7 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -47,6 +47,19 @@ class LastPoint:
     step: int | None
     """None if a restart has removed all points of the curve."""
     value: float
+
+
+def grouped(tags: Iterable[str]) -> dict[str, list[str]]:
+    """Return tags by the begin of their names, that is the part before the last slash; that of rewards is the first."""
+    groups: dict[str, list[str]] = {}
+    for tag in sorted(tags):
+        groups.setdefault(tag.rpartition("/")[0], []).append(tag)
+    first = {
+        name: number for number, name in enumerate(("Episode_Reward", "Metrics", "Episode_Termination", "Curriculum"))
+    }
+    return {
+        name: groups[name] for name in sorted(groups, key=lambda name: (first.get(name, len(first)), name == "", name))
+    }
 
 
 class NewestValues(ABC):
@@ -150,6 +163,14 @@ class NewestValues(ABC):
             return []
         mapped = {self._tag(name) for name in self._tags}
         return [tag for tag in self.tags if self._curves[tag].tag not in mapped]
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The tags of :attr:`unnamed` by the begin of their names: ``{"Episode_Reward": ["Episode_Reward/alive"]}``.
+
+        Those without a slash have the begin ``""``.
+        """
+        return grouped(self.unnamed)
 
     def last(self, name: str) -> float:
         """Return the newest value of a metric, NaN if there is none, in constant time for any length of curve."""
@@ -331,7 +352,8 @@ class Metrics(NewestValues, Mapping[str, Series]):
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={self.last(name):.4g}" for name in self.names)
-        return f"Metrics({values or self.unread})"
+        groups = ", ".join(f"{name or 'others'} ({len(tags)})" for name, tags in self.groups.items())
+        return f"Metrics({values or self.unread}{f'; in .groups: {groups}' if groups else ''})"
 
 
 class SystemSeries(Series):

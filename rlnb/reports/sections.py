@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.curves import figure, progress
-from rlnb.display.figures import mimebundle
+from rlnb.display.figures import mimebundle, png
 from rlnb.display.table import counted, duration, table
 from rlnb.errors import RlnbError
 from rlnb.records.arguments import common_arguments, resolved_configs
@@ -40,6 +40,8 @@ PICTURE_PX = 720
 """Maximum length of the longer side of a picture in the report. The original stays in the run's folder."""
 COLUMNS = 12
 """Maximum number of runs in the table of their goodput, which has a column for each."""
+MOST_FURTHER = 60
+"""Maximum number of metrics without a name of rlnb that a report draws."""
 USAGES = 12
 """Maximum number of curves of the use of the nodes in a report."""
 PICTURES_BYTES = 600_000
@@ -130,6 +132,22 @@ class Curves:
 def metric_curves(runs: Sequence[RunFacts]) -> Curves:
     """Return a figure of the usual metrics."""
     return Curves(figure.figure(runs), "Metric curves over frames")
+
+
+def further_curves(runs: Sequence[RunFacts]) -> str:
+    """Return folded pictures of the other metrics, such as the terms of the reward, in groups."""
+    parts, room = [], MOST_FURTHER
+    for name, tags in figure.metric_groups(runs).items():
+        shown, room = tags[:room], max(0, room - len(tags))
+        title = f"{name or 'others'}: {counted(len(tags), 'metric')}"
+        if not shown:
+            parts.append(f"<p>{html.escape(title)}, not drawn</p>")
+            continue
+        picture = base64.b64encode(png(figure.figure(runs, shown))).decode()
+        rest = f"<p>{len(tags) - len(shown)} more are not drawn.</p>" if len(shown) < len(tags) else ""
+        image = f"<img alt='Curves of {html.escape(name)} over frames' src='data:image/png;base64,{picture}'>"
+        parts.append(_details(title, image + rest))
+    return "".join(parts)
 
 
 def usage(runs: Sequence[RunFacts]) -> Curves | None:

@@ -94,7 +94,7 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
 
     Args:
         runs: Runs to compare, usually of one task.
-        metric: Name or raw tag of a metric, or several of them.
+        metric: Name, raw tag, or group of tags such as ``"Episode_Reward"``, or several of them.
         by: Name of the argument whose value defines the group (``"library"``, ``"num_envs"``, ``"sim.dt"``,
             ``"agent.algorithm.learning_rate"``), several such names, or a function that returns the group of a run.
             None puts runs that differ only in their seed, in their tags, or in the run that they start from into one

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.curves import figure
+from rlnb.curves import figure, live, stream
 from rlnb.curves.figure import MEAN_POINTS, bands_figure, mean_curve
 from rlnb.hooks.registry import manager
 from rlnb.plugin import Library, hookimpl
+from rlnb.reports import sections
 from rlnb.spec import METRICS, OFF_POLICY_METRICS
 
 ITERATIONS = 12
@@ -200,3 +204,39 @@ def test_the_picture_of_a_band_is_faint_and_has_no_edges(seeds: list[rlnb.Run]) 
     faint = np.round(255 - 0.2 * (255 - full))
     strong, band = (np.abs(shown - wanted).max(axis=1) <= 3 for wanted in (full, faint))
     assert band.sum() > strong.sum() > 0
+
+
+# -- groups of metrics -----------------------------------------------------------------------------------------------
+
+
+def test_a_group_of_metrics_stands_for_its_members(root, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
+    with_terms(run, ["Episode_Reward/reach", "Episode_Reward/alive", "Loss/extra"])
+    terms = ["Episode_Reward/alive", "Episode_Reward/reach"]
+    assert run.metrics.groups == {"Episode_Reward": terms, "Loss": ["Loss/extra"]}
+    for name in ("Episode_Reward", "Episode_Reward/", "Episode_Reward/*"):
+        assert figure.select([run], ["reward", name]) == ["reward", *terms]
+    assert "in .groups: Episode_Reward (2), Loss (1)" in repr(run.metrics)
+    with pytest.raises(rlnb.NotFoundError, match="No metric named 'Episode_Rewards'"):
+        figure.select([run], "Episode_Rewards")
+    assert rlnb.compare([run], "Episode_Reward").metrics == tuple(terms)
+
+
+def test_the_layout_of_a_dashboard_and_a_report_have_the_groups(root) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
+    with_terms(run, ["Episode_Reward/<b>"])
+    assert stream.layout([run], ["reward"], "frames", None).groups == [("Episode_Reward", ["Episode_Reward/<b>"])]
+    folded = sections.further_curves([run])
+    assert folded.startswith("<details><summary>Episode_Reward: 1 metric</summary><img ")
+    assert "<b>" not in folded
+    assert live.further([run]) == "<small>Further metrics: <code>watch(&#x27;Episode_Reward&#x27;)</code> (1)</small>"
+
+
+def with_terms(run: rlnb.Run, names: list[str]) -> None:
+    """Log further metrics of a run."""
+    writer = EventFileWriter(str(run.path / "logs"), filename_suffix=".further")
+    assert run.started is not None
+    for step in range(2):
+        values = [Summary.Value(tag=name, simple_value=float(step)) for name in names]
+        writer.add_event(Event(wall_time=run.started.time_s + step, step=step, summary=Summary(value=values)))
+    writer.close()

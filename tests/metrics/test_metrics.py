@@ -73,7 +73,7 @@ def test_metrics_have_rlnbs_names_and_the_librarys_own_tags(metrics: Metrics) ->
     assert metrics["reward"].values == metrics["Train/mean_reward"].values == [0.0, 1.0, 2.0]
     assert metrics["Curriculum/level"].last == 1.0
     assert metrics.unnamed == ["Curriculum/level"]
-    assert repr(metrics) == "Metrics(reward=2, fps=300)"
+    assert repr(metrics) == "Metrics(reward=2, fps=300; in .groups: Curriculum (1))"
 
 
 def test_the_error_for_an_unknown_metric_lists_the_logged_ones_and_the_closest(metrics: Metrics) -> None:
