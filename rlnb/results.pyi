@@ -29,6 +29,7 @@ from .records.notes import Notes as Notes
 from .records.notes import Tags as Tags
 from .records.progress import Progress as Progress
 from .records.record import JobRecord as JobRecord
+from .records.source_diff import SourceDiff as SourceDiff
 from .records.summary import RunSummary as RunSummary
 from .records.video import Video as Video
 from .run.listing import Archiving as Archiving

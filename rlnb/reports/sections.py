@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import bisect
-import difflib
 import html
 import io
 import math
@@ -23,6 +22,7 @@ from rlnb.records.checkpoints import saves_of
 from rlnb.records.facts import RunFacts, differences
 from rlnb.records.find import run_of
 from rlnb.records.repetition import versions_of
+from rlnb.records.source_diff import read_source, source_diff, source_files
 from rlnb.records.stock_record import StockRecord
 from rlnb.records.video import read
 from rlnb.storage import entries, files
@@ -345,11 +345,8 @@ def _cell(run: RunFacts) -> str:
 # -- configs ---------------------------------------------------------------------------------------------------------
 
 
-MOST_LINES = 5000
-"""Most lines of a difference that are shown."""
 SOURCE_BYTES = 200_000
 """Maximum size of all source code of a run in a report. Further files are named."""
-_ADDED, _REMOVED = "background:#e6ffec", "background:#ffebe9"
 
 
 def hyperparameters(runs: Sequence[RunFacts]) -> str:
@@ -393,13 +390,13 @@ def sources(runs: Sequence[RunFacts]) -> str:
 
 
 def _source(run: RunFacts) -> str:
-    names = _names(run)
+    names = source_files(run.record)
     if not names:
         text = f"{run.id}: the task {run.task} belongs to a package, of whose source a run keeps no copy."
         return f"<p>{html.escape(text)}</p>"
     parts, size = [], 0
     for name in names:
-        text = _read(run, name)
+        text = read_source(run.record, name)
         size += len(text.encode())
         content = f"<pre>{html.escape(text)}</pre>" if size <= SOURCE_BYTES else "<p>Not shown: it is too long.</p>"
         parts.append(_details(f"{run.id}: {name}, {counted(text.count(chr(10)), 'line')}", content))
@@ -407,49 +404,12 @@ def _source(run: RunFacts) -> str:
     return "".join(parts) + (_source_changes(run, parent) if parent is not None else "")
 
 
-def _names(run: RunFacts) -> list[str]:
-    """Return the Python files of the run's task, its module first."""
-    task = run.manifest.task
-    if not task.source:
-        return []
-    folder, module = run.record.folder.source.resolve(), Path(task.source).name
-    others = (name for name in sorted(task.files) if name.endswith(".py") and name != module)
-    # A manifest of another user may name any file.
-    return [name for name in (module, *others) if files.within(folder, name)]
-
-
 def _source_changes(run: RunFacts, parent: RunFacts) -> str:
     """Return the unified diff of the task's source from the parent's; a sentence if there is none."""
-    lines: list[str] = []
-    names = _names(parent)
-    renamed = {_names(run)[0]: names[0]} if names else {}  # a module's file may have another name
-    pairs = [(renamed.get(name, name), name) for name in _names(run)]
-    pairs += [(name, name) for name in names if name not in dict(pairs)]
-    for before, name in pairs:
-        old = _read(parent, before).splitlines() if before in names else []
-        new = _read(run, name).splitlines() if name in _names(run) else []
-        lines += difflib.unified_diff(old, new, f"{parent.id}/{before}", f"{run.id}/{name}", lineterm="")
-    if not lines:
+    diff = source_diff(parent.record, run.record)
+    if not diff:
         return f"<p>The source is that of its parent {html.escape(parent.id)}.</p>"
-    hidden = len(lines) - MOST_LINES
-    content = "\n".join(map(_diff_line, lines[:MOST_LINES])) + (f"\n... and {hidden} more lines" if hidden > 0 else "")
-    return _details(f"{run.id}: changes of the source since its parent", f"<pre>{content}</pre>", is_open=True)
-
-
-def _diff_line(line: str) -> str:
-    style = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
-    text = html.escape(line)
-    return f"<span style='{style}'>{text}</span>" if style else text
-
-
-def _read(run: RunFacts, name: str) -> str:
-    """Return a file of a run's task as text; a sentence if it cannot be read."""
-    path = run.record.folder.source / name
-    try:
-        with files.open_regular(path) as file:
-            return file.read(files.RECORD_BYTES).decode("utf-8", "replace")
-    except (OSError, RlnbError) as exc:
-        return f"{path} cannot be read: {exc}\n"
+    return _details(f"{run.id}: changes of the source since its parent", diff._repr_html_(), is_open=True)
 
 
 def parent_of(run: RunFacts) -> RunFacts | None:

@@ -17,6 +17,7 @@ from rlnb.records.facts import RunFacts, checkpoint_of, differences
 from rlnb.records.options import ExportOptions, env_mode, export_files_of, formats_of
 from rlnb.records.record import JobRecord
 from rlnb.records.remote import REMOTE
+from rlnb.records.source_diff import SourceDiff, source_diff
 from rlnb.run.waiting import wait_for
 from rlnb.simulation.placement import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
@@ -451,6 +452,13 @@ class Run(RunFacts):
 
         runs = [self, *others]
         return pd.DataFrame.from_dict(differences(runs), orient="index", columns=[run.id for run in runs])
+
+    def source_diff(self, other: Run) -> SourceDiff:
+        """Return how the source of this run's task differs from that of another run, as a unified diff.
+
+        The copies in the folders of the runs are compared, with the task's further files. A task of a package has none.
+        """
+        return source_diff(other.record, self.record)
 
     def watch(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Show live curves until the run ends; see :func:`rlnb.watch`."""

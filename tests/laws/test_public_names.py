@@ -105,6 +105,7 @@ RESULTS = [
     "Restart",
     "Result",
     "RunSummary",
+    "SourceDiff",
     "ScalingStudy",
     "Shortage",
     "Simulator",

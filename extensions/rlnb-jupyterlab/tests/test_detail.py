@@ -11,6 +11,9 @@ from asking import asked, echo, refused
 from rlnb_jupyterlab import detail
 from rlnb_jupyterlab.watcher import key_of
 
+import rlnb
+from rlnb.storage import files
+
 
 async def test_the_details_of_a_run_have_all_of_its_parts(jp_fetch: Any, root: Path) -> None:
     run = echo(tags=["first"]).wait(60)
@@ -48,6 +51,21 @@ def test_a_value_in_which_runs_differ_is_a_row(root: Path) -> None:
     table = detail.difference([first, second])
     assert table.columns == [first.id, second.id]
     assert ["seed", "1", "2"] in table.rows
+    assert table.sources == [], "a task of a package has no copy of its source"
+    with_cell(first, "SCALE = 1.0\n")
+    with_cell(second, "SCALE = '<b>'\n")
+    (lines,) = detail.difference([rlnb.Run(first.path), rlnb.Run(second.path)]).sources
+    assert lines[-2:] == ["-SCALE = 1.0", "+SCALE = '<b>'"]
+
+
+def with_cell(run: rlnb.Run, source: str) -> None:
+    """Give a run the copy of a cell that a run with a simulator keeps."""
+    folder = run.record.folder
+    folder.source.mkdir()
+    (folder.source / "puck.py").write_text(source)
+    record = files.read_json(folder.manifest)
+    folder.manifest.unlink()
+    files.write_once(folder.manifest, {**record, "task": {**record["task"], "source": "/elsewhere/puck.py"}})
 
 
 def test_records_and_hidden_files_are_not_offered(root: Path) -> None:

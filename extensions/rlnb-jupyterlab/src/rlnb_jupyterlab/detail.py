@@ -19,6 +19,8 @@ MOST_DETAIL = 20_000
 """Maximum characters of a fact in the overview, such as a traceback."""
 MOST_EVALUATIONS = 8 << 20
 """Maximum size of all evaluations of a run that a tab shows, in bytes; 80,000 episodes."""
+MOST_LINES = 5000
+"""Maximum number of lines of the difference between the sources of two runs."""
 MOST_FOLDERS = 1000
 """Maximum number of folders whose files a tab lists."""
 MOST_VALUE = 500
@@ -97,6 +99,8 @@ class Difference:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    sources: Sequence[Sequence[str]]
+    """How the source of each further run's task differs from that of the first, as lines of a unified diff."""
 
 
 def detail(run: rlnb.Run, key: str) -> Detail:
@@ -142,7 +146,9 @@ def difference(runs: list[rlnb.Run]) -> Difference:
     """Return the values in which runs differ."""
     table = rlnb.Runs(runs).diff()
     rows = [[str(name), *(_short(value) for value in values)] for name, *values in table.itertuples()]
-    return Difference(columns=[run.id for run in runs], rows=rows)
+    changes = (run.source_diff(runs[0]).lines[:MOST_LINES] for run in runs[1:])
+    sources = [[text(line) for line in lines] for lines in changes if lines]
+    return Difference(columns=[run.title for run in runs], rows=rows, sources=sources)
 
 
 def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:

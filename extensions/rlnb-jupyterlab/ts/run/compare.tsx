@@ -7,7 +7,7 @@ import { compareIcon } from '../parts/icons';
 import { useSignal } from '../parts/signal';
 import { Tabs } from '../parts/tabs';
 import { useDesk, View } from '../parts/view';
-import { Difference } from './config';
+import { Difference, SourceDifference } from './config';
 import { CurvesView } from './curves';
 import { Goodput } from './goodput';
 
@@ -54,6 +54,7 @@ function Comparison({ keys }: { keys: readonly string[] }): ReactElement {
               </div>
             )
           },
+          { name: 'code', label: trans.__('Code'), draw: () => <SourceDifference keys={keys} /> },
           { name: 'goodput', label: trans.__('Goodput'), draw: () => <Goodput keys={keys} /> }
         ]}
       />

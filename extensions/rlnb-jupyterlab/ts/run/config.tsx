@@ -47,6 +47,25 @@ export function Difference({ keys }: { keys: readonly string[] }): ReactElement 
   );
 }
 
+/** How the sources of runs' tasks differ from that of the first run, as text. */
+export function SourceDifference({ keys }: { keys: readonly string[] }): ReactElement {
+  const { server, trans } = useDesk();
+  const { value: diff, failure } = useLoaded(() => server.diff(keys), [server, keys]);
+  return (
+    <div className="rlnb-Scroll">
+      <Failure of={failure} />
+      {diff?.sources.length === 0 && <p className="rlnb-Empty">{trans.__('The sources are equal, or belong to packages.')}</p>}
+      {diff?.sources.map((lines, i) => (
+        <pre key={i} className="rlnb-Diff">
+          {lines.map((line, j) => (
+            <span key={j} data-change={/^[+-]/.test(line) ? line[0] : ''}>{`${line}\n`}</span>
+          ))}
+        </pre>
+      ))}
+    </div>
+  );
+}
+
 interface ValuesProps {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly [string, ...Value[]])[];

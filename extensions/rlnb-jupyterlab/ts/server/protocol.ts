@@ -187,6 +187,8 @@ export type Bundle = Readonly<Record<string, Value>>;
 export interface Diff {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly [string, ...Value[]])[];
+  /** How the source of each further run's task differs from that of the first, as lines of a unified diff. */
+  readonly sources: readonly (readonly string[])[];
 }
 
 /** A table of text. */
