@@ -22,6 +22,7 @@ from rlnb.launchers import LocalLauncher
 from rlnb.machine.cores import available
 from rlnb.plugin import Problem, Result
 from rlnb.records.layout import RunDir
+from rlnb.records.source_diff import SourceDiff
 from rlnb.results import AgentConfig, Comparison, Diagnosis, EnvStep, Evaluation, Symptom
 from rlnb.simulation.pool import pool
 from rlnb.spec import Manifest
@@ -176,7 +177,9 @@ def test_the_error_of_a_failed_run_names_the_reason_the_log_and_the_next_call(ro
     assert "RuntimeError: echo crashes at iteration 7" in message
     assert str(run.path / "jobs" / "0-train" / "node0.log") in message
     assert f"rlnb.get_run({run.id!r}).resume()" in message
-    assert "Traceback" in message
+    assert "rlnb_echo/backend.py, line " in message, "the lines of the user's own code"
+    assert "rlnb/worker" not in message, "the log has the others"
+    assert "Traceback" in run.logs(200)
 
 
 def test_waiting_can_end_before_the_run_does(root: Path) -> None:
@@ -424,7 +427,8 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     diagnosis = Diagnosis(run=HOSTILE, points=1, symptoms=(symptom,))
     step = EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
     healthy = Diagnosis(run=HOSTILE, points=99)
-    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step):
+    changed = SourceDiff([f"+{HOSTILE}"])
+    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step, changed):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html
@@ -438,4 +442,5 @@ def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     # test_pruning.py, test_verify.py and test_video.py.
     elsewhere = {"TaskCard", "Notes", "Pruning", "Synchronisation", "Video"}
     elsewhere |= {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
-    assert tables == {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs"} | elsewhere
+    here = {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs", "SourceDiff"}
+    assert tables == here | elsewhere

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from rlnb.errors import FreshProcessError, RlnbError, TrainingStopped
+from rlnb.protocol.code_location import location_of_error
 from rlnb.storage import files
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
 )
 """Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
 process of its own or in the warm simulator, and writes the result."""
+MOST_LINES = 4
+"""Number of lines from which on only the first line of an error is shown."""
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 
@@ -56,7 +59,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     Raises:
         FreshProcessError: The job needs a process that was started for it, which this one was not.
     """
-    from rlnb.worker.isaac import release, sources
+    from rlnb.worker.isaac import release, sources, term_errors
 
     sources.watch()
     files.restrict_umask(job_dir)
@@ -69,7 +72,7 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
             raise
         release.annotate(exc)
         traceback.print_exc()
-        _report(kind, job_dir, exit_as_error(exc))
+        _report(kind, job_dir, exit_as_error(term_errors.explained(exc)))
         return 1
     return 0
 
@@ -87,15 +90,33 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         deadline = time.monotonic() + ECHO_S
         while not JobDir(job_dir).result.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
+    error, detail = told(exc)
     result = Result(
         outcome="failed",
-        error=f"{type(exc).__name__}: {exc}"[: files.MOST_DETAIL],
-        detail=traceback.format_exc()[-files.MOST_DETAIL :],
+        error=error[: files.MOST_DETAIL],
+        detail=detail[-files.MOST_DETAIL :],
         exit_code=1,
         ended=files.now(),
         values=values,
     )
     _write(job_dir, kind, result)
+
+
+def told(exc: BaseException) -> tuple[str, str]:
+    """Return an error and its details as its user should read them. The whole traceback is in the job's log.
+
+    An error in the user's own code begins with its line, and its details are the lines of that code. An error of rlnb
+    says what is wrong, so it has no details.
+    """
+    error = f"{type(exc).__name__}: {exc}"
+    if isinstance(exc, RlnbError):
+        return error, "\n".join(getattr(exc, "__notes__", ()))
+    place, own = location_of_error(exc) if isinstance(exc, Exception) else ("", "")
+    if not place:
+        return error, traceback.format_exc()
+    first, *more = error.splitlines()  # an error of torch goes on with all overloads of a function
+    text = first if len(more) >= MOST_LINES else error
+    return f"{place}: {text}", own
 
 
 def _stopped(job_dir: Path) -> Result:

@@ -33,7 +33,7 @@ from rlnb.storage import files
 from rlnb.storage.entries import files_below
 from rlnb.storage.serial import from_json, to_json
 from rlnb.version import __version__
-from rlnb.worker.isaac import isaaclab, release
+from rlnb.worker.isaac import isaaclab, release, term_errors
 from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.jobs.job import do, exit_as_error, work
 from rlnb.worker.requests import debug, warmup
@@ -135,7 +135,7 @@ def reply(call: Call, loop: RequestLoop, warm_up: Warmup) -> Answer | Failure:
         # The warm simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
-        return messages.failure(call.id, exit_as_error(exc))
+        return messages.failure(call.id, exit_as_error(term_errors.explained(exc)))
     finally:
         loop.sources.note()
     return Answer(id=call.id, value=value)

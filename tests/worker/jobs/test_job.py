@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -10,7 +11,7 @@ import pytest
 
 import rlnb
 from rlnb.backend import TrainContext
-from rlnb.errors import FreshProcessError
+from rlnb.errors import FreshProcessError, NotFiniteError
 from rlnb.hooks import plugins
 from rlnb.plugin import Manifest, Result
 from rlnb.records.layout import JobDir
@@ -19,7 +20,7 @@ from rlnb.spec import JobKind, Resources
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.version import untested
-from rlnb.worker.jobs.job import JOB_FUNCTIONS, do, work
+from rlnb.worker.jobs.job import JOB_FUNCTIONS, do, told, work
 
 
 @pytest.fixture
@@ -50,9 +51,28 @@ def test_a_failure_is_the_result_of_the_job(job: JobDir, capsys: pytest.CaptureF
     result = JobRecord(job, "local").result
     assert result is not None
     assert (result.outcome, result.exit_code) == ("failed", 1)
-    assert result.error == "RuntimeError: echo crashes at iteration 0, as its agent option crash_at requests"
-    assert "Traceback" in result.detail
-    assert "Traceback" in capsys.readouterr().err, "the log has it too"
+    place, _, error = result.error.partition(": ")
+    assert re.fullmatch(r"/.*rlnb_echo/\w+\.py, line \d+, in \w+", place), "an editable plugin is the user's own code"
+    assert error == "RuntimeError: echo crashes at iteration 0, as its agent option crash_at requests"
+    assert place.partition(",")[0] in result.detail
+    assert "rlnb/worker" not in result.detail
+    assert "Traceback" in capsys.readouterr().err, "the log has the whole of it"
+
+
+def test_only_the_first_line_of_a_long_error_is_shown() -> None:
+    torch = pytest.importorskip("torch")
+    try:
+        torch.where(torch.zeros(1), 1, "x")
+    except TypeError as exc:
+        text, detail = told(exc)
+    assert text.startswith(f"{__file__}, line ")
+    assert "invalid combination of arguments" in text
+    assert "\n" not in text
+    assert detail.count("\n") <= 3
+
+
+def test_an_error_of_rlnb_has_no_traceback() -> None:
+    assert told(NotFiniteError("The reward is nan.")) == ("NotFiniteError: The reward is nan.", "")
 
 
 def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_result(
