@@ -201,10 +201,13 @@ def _duplicate(shot: Shot) -> Found:
         return
     last, state = shot.clip[-1], shot.state[-1]
     numbers: dict[bytes, int] = {}
+    copies: dict[int, list[int]] = {}
     for index, image in enumerate(last):
         first = numbers.setdefault(image.tobytes(), index)
         if first != index and not _flat(image) and np.abs(state[index] - state[first]).max() > MOVED:
-            yield [index], f"same picture as env {shot.envs[first]}, although its bodies or joints are elsewhere"
+            copies.setdefault(first, []).append(index)
+    for first, indices in copies.items():
+        yield indices, f"same picture as env {shot.envs[first]}, although bodies or joints are elsewhere"
 
 
 def _drift(shot: Shot) -> Found:

@@ -144,7 +144,8 @@ def picture(preview: Frames, moment: int = -1) -> Image:
     badges = [
         (line, _WRONG if finding.level == "warning" else _UNCERTAIN)
         for finding in preview.task_findings
-        for line in _wrapped(finding.what, below.width - 8, font)
+        for text in (finding.what, f"fix: {finding.fix}" if finding.fix else "")
+        for line in _wrapped(text, below.width - 8, font)
     ]
     top = _BADGE_PX * len(badges)
     whole = Image.new("RGB", (below.width, top + below.height), "white")

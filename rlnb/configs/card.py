@@ -14,7 +14,7 @@ from typing import Literal
 
 from rlnb.configs import launcher_args
 from rlnb.contracts.libraries import Library, Space
-from rlnb.display.table import cell, table
+from rlnb.display.table import cell, shortened, table
 from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.machine.packages import install_line
 from rlnb.settings import options
@@ -212,8 +212,11 @@ class TaskCard:
     missing: tuple[str, ...] = ()
     """Packages that the physics of the task needs and the worker's interpreter does not have."""
 
+    def __repr__(self) -> str:
+        rows = (row for row in _rows(self, Task(id=self.task)) if row[1])
+        return "\n".join([self.task, *(f"  {name}: {shortened(value, 160)}" for name, value in rows)])
+
     def _repr_html_(self) -> str:
-        """Return the card as HTML."""
         return card_html(self)
 
 
@@ -509,13 +512,15 @@ def card_html(card: TaskCard, task: Task | None = None) -> str:
         task: The task with the user's changes; None shows the card alone.
     """
     task = task or Task(id=card.task)
-    rows = [*_definition(card, task), *_episode(card, task), *_contents(card), *_needs(card)]
     values = [(path, repr(field.value), field.type) for path, field in card.fields.items()]
-    count = f"{len(values)} config values"
     return (
-        table(("", ""), [row for row in rows if row[1]], caption=card.task)
-        + f"<details><summary>{count}</summary>{table(('path', 'value', 'type'), values)}</details>"
+        table(("", ""), [row for row in _rows(card, task) if row[1]], caption=card.task)
+        + f"<details><summary>{len(values)} config values</summary>{table(('path', 'value', 'type'), values)}</details>"
     )
+
+
+def _rows(card: TaskCard, task: Task) -> list[tuple[str, str]]:
+    return [*_definition(card, task), *_episode(card, task), *_contents(card), *_needs(card)]
 
 
 def _definition(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
@@ -541,9 +546,23 @@ def _episode(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
             "episode",
             f"{length_s:g} s, {length_s / step_s:.0f} steps of {step_s * 1000:.3g} ms" if step_s > 0 else "",
         )
+    for group in filter(None, _terms(card, "observations").split(", ")):
+        yield f"observation terms of {group!r}", _terms(card, f"observations.{group}")
+    yield "action terms", _terms(card, "actions")
     weights = {path.split(".")[1]: value for path, value in values.items() if _is_weight(path)}
     yield "reward terms", ", ".join(f"{name} {cell(value)}" for name, value in weights.items())
+    for section in ("terminations", "events", "commands", "curriculum"):
+        yield section, _terms(card, section)
     yield "success", card.success
+    for group, space in card.observations.items():
+        yield f"observation {group!r}", str(space)
+    yield "action", str(card.actions or "")
+
+
+def _terms(card: TaskCard, section: str) -> str:
+    """Return the terms of a section of a manager-based task's config, such as ``"observations.policy"``."""
+    rests = (path.removeprefix(f"{section}.") for path in card.fields if path.startswith(f"{section}."))
+    return ", ".join(dict.fromkeys(rest.partition(".")[0] for rest in rests if "." in rest))
 
 
 def _is_weight(path: str) -> bool:
@@ -554,8 +573,7 @@ def _contents(card: TaskCard) -> Iterator[tuple[str, str]]:
     for name, camera in card.cameras.items():
         yield f"camera {name}", f"{', '.join(camera.data_types)}, {camera.width} x {camera.height}"
     for name, agent in card.agents.items():
-        default = " (default)" if name == card.default_library else ""
-        yield f"library {name}{default}", _agent(agent)
+        yield f"library {name}{' (default)' * (name == card.default_library)}", _agent(agent)
     yield "physics=", ", ".join(card.presets.physics)
     yield "renderer=", ", ".join(card.presets.renderer)
     yield "presets=", ", ".join(card.presets.presets)

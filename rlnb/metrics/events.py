@@ -24,7 +24,7 @@ from rlnb.metrics import folders
 from rlnb.metrics.columns import Column, Columns
 from rlnb.metrics.rows import Repeats, Rows
 from rlnb.storage import files
-from rlnb.storage.entries import files_below
+from rlnb.storage.entries import MOST_ALIKE, files_below
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +198,7 @@ class EventReader:
         self.revision += not names <= set(self.curves)
 
     def _paths(self) -> Iterator[Path]:
-        paths = files_below(self._folder, lambda name: "tfevents" in name)
+        paths = files_below(self._folder, lambda name: "tfevents" in name, alike=MOST_ALIKE)
         return (path for path in paths if self._without is None or self._without not in path.parents)
 
     def _read(self, path: Path, file: _File, deadline: float) -> int:

@@ -13,7 +13,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.spec import COMPARED, Json, Manifest, Resources, Started, Task
 from rlnb.storage import files, yaml_file
-from rlnb.storage.entries import files_below
+from rlnb.storage.entries import MOST_ALIKE, files_below
 
 SYNONYMS = {"parent": "init_from"}
 """Other names of arguments. The manifest of a run calls the origin of its first weights its parent."""
@@ -109,7 +109,9 @@ def resolved_configs(folder: RunDir) -> dict[str, Json]:
 
 def dumps_of(folder: RunDir) -> Iterator[Path]:
     """Yield the files with the resolved configs of a run, that of the env first, as far as they exist."""
-    dumps = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
+    dumps = sorted(
+        path for path in files_below(folder.path, _DUMPS.__contains__, alike=MOST_ALIKE) if path.parent.name == "params"
+    )
     paths = [path for path in dumps if not path.is_relative_to(folder.like.path)]  # that has those of another run
     for name in _DUMPS:
         yield from [path for path in paths if path.name == name][:1]

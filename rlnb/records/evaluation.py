@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from rlnb.spec import EnvMode
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
+logger = logging.getLogger(__name__)
 CONFIDENCE = 0.95
 LARGEST = sys.float_info.max
 """Largest number whose mean and interval can be computed."""
@@ -313,6 +315,17 @@ def refuse_odd_numbers(episodes: object, num_envs: object, seed: object, record:
     for name, (value, least, most) in limits.items():
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise RlnbError(f"{name}={value!r} is not a whole number from {least} to {most:,}.")
+
+
+def say_rounding(episodes: int, num_envs: int) -> None:
+    """Say how many episodes an evaluation runs if their number is no multiple of that of the envs."""
+    if rest := episodes % num_envs:
+        each = episodes // num_envs + 1
+        even = max(number for number in range(1, num_envs + 1) if episodes % number == 0)
+        logger.warning(
+            "%d envs run %d whole episodes each: %d episodes, not %d. For exactly %d, use num_envs=%d.",
+            *(num_envs, each, episodes - rest + num_envs, episodes, episodes, even),
+        )
 
 
 def refuse_settings_of_envs(library: str, **settings: object) -> None:

@@ -350,13 +350,23 @@ class RunFacts:
             raise RlnbError(f"{problems[0].what} Use lines=40.")
         jobs = self.jobs
         if not jobs:
-            return ""
+            return LogText()
         newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
         number = whole(job)
         record = newest if job is None else next((j for j in jobs if j.folder.number == number), None)
         if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
-        return "\n".join(files.tail(path, lines, MOST_LOG_BYTES, told=True) for path in record.folder.logs())
+        texts = (files.tail(path, lines, MOST_LOG_BYTES, told=True) for path in record.folder.logs())
+        return LogText("\n".join(texts))
+
+
+class LogText(str):
+    """The text of a log, which a cell shows as lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def find_run(id: str) -> RunFacts:

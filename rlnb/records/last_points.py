@@ -20,7 +20,7 @@ from rlnb.metrics.metrics import LastPoint, last_points
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
 from rlnb.storage.cache import Kept, stamp_of
-from rlnb.storage.entries import files_below
+from rlnb.storage.entries import MOST_ALIKE, files_below
 
 VERSION = 1
 """Changes with the format, and with the rules of :mod:`rlnb.metrics.folders`."""
@@ -77,7 +77,7 @@ def _stamp(logs: Path, ends: Mapping[str, int]) -> list[list[Any]]:
     It is taken before the files are read. Whatever is written later changes the stamp.
     """
     begin = len(os.fspath(logs)) + 1
-    paths = (os.fspath(path) for path in files_below(logs, lambda name: "tfevents" in name))
+    paths = (os.fspath(path) for path in files_below(logs, lambda name: "tfevents" in name, alike=MOST_ALIKE))
     named = ((path[begin:], path) for path in paths)
     return sorted([name, *stamp_of(path), ends.get(name)] for name, path in named if not name.startswith(f"{SYSTEM}/"))
 

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
 from rlnb.storage import entries, files
-from rlnb.storage.entries import files_below, walk
+from rlnb.storage.entries import MOST_ALIKE, files_below, walk
 
 JOBS = "jobs"
 """Folder of a run's jobs."""
@@ -80,7 +80,7 @@ class RunDir:
 
     def event_files(self) -> list[Path]:
         """Return the event files that the library wrote."""
-        paths = files_below(self.logs, lambda name: "tfevents" in name)
+        paths = files_below(self.logs, lambda name: "tfevents" in name, alike=MOST_ALIKE)
         return [path for path in paths if self.system not in path.parents]
 
     def logged(self) -> dict[str, int]:

@@ -276,15 +276,15 @@ class Run(RunFacts):
         Raises:
             RunError: The run has no checkpoint, or the evaluation failed.
         """
-        from rlnb.records.evaluation import EvaluateOptions, evaluation_of, refuse_odd_numbers, refuse_settings_of_envs
+        from rlnb.records import evaluation as evaluations
 
         episodes, num_envs, seed, record = map(whole, (episodes, num_envs, seed, record))
-        refuse_odd_numbers(episodes, num_envs, seed, record)
+        evaluations.refuse_odd_numbers(episodes, num_envs, seed, record)
         library = plugins.library(self.manifest.library)
         if not library.simulator:
             settings = {"num_envs": num_envs, "mode": mode, "video": video, "camera": camera, "record": record}
-            refuse_settings_of_envs(library.name, **settings)
-        options = EvaluateOptions(
+            evaluations.refuse_settings_of_envs(library.name, **settings)
+        options = evaluations.EvaluateOptions(
             episodes=episodes,
             num_envs=num_envs or min(episodes, 64),
             seed=seed,
@@ -296,7 +296,8 @@ class Run(RunFacts):
             camera=camera,
             record=record,
         )
-        evaluation = evaluation_of(do(self._record, "evaluate", options))
+        evaluations.say_rounding(episodes, options.num_envs if library.simulator else 1)
+        evaluation = evaluations.evaluation_of(do(self._record, "evaluate", options))
         assert evaluation is not None, "a completed evaluation has written evaluation.json"
         return evaluation
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
+import re
 import shutil
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -226,7 +227,15 @@ MOST_FILES = 100_000
 """Number of files and links after which no further folder is read."""
 
 
-def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) -> Iterator[Path]:
+MOST_ALIKE = 50
+"""Folders of a folder with names that differ only in numbers, of which event files and configs are searched: those of
+checkpoints."""
+_NUMBERS = re.compile(r"\d+")
+
+
+def files_below(
+    folder: Path, named: Callable[[str], bool] = lambda name: True, *, alike: int | None = None
+) -> Iterator[Path]:
     """Yield the files and links below a folder, the nearest to it first.
 
     Links to folders are not followed, except ``folder`` itself. Folders that cannot be read are skipped. A warning
@@ -235,13 +244,20 @@ def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) 
     Args:
         folder: The folder.
         named: Returns True for the names to include.
+        alike: Most folders in a folder whose names differ only in numbers, such as those of checkpoints, that are read;
+            None sets no limit. Without it, thousands of checkpoints could hide the folder with the event files.
     """
     waiting, folders, count = deque([folder]), 1, 0
     while waiting and count <= MOST_FILES:
-        here = waiting.popleft()
+        here, families = waiting.popleft(), Counter[str]()
         try:
             with scanned(here) as entries:
                 for entry in entries:
+                    if alike is not None and entry.is_dir(follow_symlinks=False):
+                        family = _NUMBERS.sub("#", entry.name)
+                        families[family] += 1
+                        if families[family] > alike:
+                            continue
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         if named(entry.name):

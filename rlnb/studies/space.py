@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     Domain: TypeAlias = BaseDistribution | Sequence[Json]
     Space: TypeAlias = Mapping[str, Domain]
 
+REWARD = "reward"
+"""The metric that the weights of a task's rewards change."""
+_OF_REWARD = re.compile(r"(?:^|[._])rew(?:ards?)?(?:[._]|$)")
+"""The names of weights of rewards, such as ``rewards.reach.weight``, ``rew_scale_alive`` and ``cfg.reward_scale``."""
 TRAIN_ARGUMENTS = ("num_envs", "max_iterations", "seed")
 """Arguments of ``rlnb.train`` that a space may contain. Other names are ``agent.<path>`` for values of the agent config
 and ``<path>`` for overrides of the task."""
@@ -100,11 +106,15 @@ class Trainings:
         """Return every reason why the launcher cannot start this number of trainings as one array."""
         return create.array_problems(self.launcher, count)
 
-    def unknown_arguments(self) -> list[Problem]:
-        """Return a problem for each argument that ``rlnb.train`` does not have."""
+    def odd_arguments(self) -> list[Problem]:
+        """Return a problem for each argument that ``rlnb.train`` does not have, and for several seeds."""
         names = {field.name for field in dataclasses.fields(TrainArguments)}
         others = set(self._arguments) - names
-        return [Problem(what=str(unknown("argument", name, names, has="rlnb.train takes"))) for name in others]
+        problems = [Problem(what=str(unknown("argument", name, names, has="rlnb.train takes"))) for name in others]
+        if isinstance(seeds := self._arguments.get("seed"), list | tuple | range):
+            what = f"seed={seeds!r} starts several runs, and a trial is one."
+            problems.append(Problem(what=what, fix=f'space={{"seed": {[*seeds]}, ...}}'))
+        return problems
 
     def check(self, values: Mapping[str, Json]) -> list[Problem]:
         """Return every problem for which ``rlnb.train`` would refuse the training with these values."""
@@ -147,15 +157,25 @@ def distribution(name: str, domain: Domain) -> BaseDistribution:
     )
 
 
-def check(trainings: Trainings, space: Space, n_trials: int, *, is_array: bool = False) -> dict[str, BaseDistribution]:
+def check(
+    trainings: Trainings, space: Space, n_trials: int | None, *, value: str = "", is_array: bool = False
+) -> dict[str, BaseDistribution]:
     """Return the distributions of a space, after checking its trainings.
 
     The check covers both ends of each range and every choice.
 
+    Args:
+        trainings: The trainings.
+        space: The space.
+        n_trials: Number of trials; None is one for each combination of choices.
+        value: Metric that is the value of a trial; empty for an objective.
+        is_array: Whether the trainings start as one array.
+
     Raises:
         CheckError: A training would fail. It lists all problems.
     """
-    problems, distributions = whole_number("n_trials", n_trials, example=20), {}
+    problems = [] if n_trials is None else [*whole_number("n_trials", n_trials, example=20)]
+    distributions: dict[str, BaseDistribution] = {}
     if not space:
         problems.append(Problem(what="space is empty.", fix="space={'agent.<path>': (low, high)}"))
     for name, domain in space.items():
@@ -163,14 +183,27 @@ def check(trainings: Trainings, space: Space, n_trials: int, *, is_array: bool =
             distributions[name] = distribution(name, domain)
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
-    problems += trainings.unknown_arguments()
+    problems += trainings.odd_arguments()
+    if n_trials is None and (ranges := [name for name, one in distributions.items() if not hasattr(one, "choices")]):
+        what = f"{', '.join(ranges)} {'is a range' if len(ranges) == 1 else 'are ranges'}, which has no last trial."
+        problems.append(Problem(what=what, fix="n_trials=20, or a list of choices for each name"))
+    if value == REWARD and (terms := [name for name in space if _OF_REWARD.search(name)]):
+        what = f"The space changes the reward ({', '.join(terms)}), and the reward is the value of a trial: the sweep"
+        what += " would choose the values that give the largest reward, not the best policy."
+        fix = 'metric="success_rate", another metric that the values do not change, or objective= with an evaluation'
+        problems.append(Problem(what=what, fix=fix))
     if is_array and not problems:
-        problems += trainings.array_problems(n_trials)
+        problems += trainings.array_problems(n_trials or grid_size(distributions))
     for values in _corners(distributions):
         problems += [problem for problem in trainings.check(values) if problem not in problems]
     if problems:
         raise CheckError(f"sweep of {trainings.task.id}", problems)
     return distributions
+
+
+def grid_size(space: Mapping[str, BaseDistribution]) -> int:
+    """Return the number of combinations of the choices of a space."""
+    return math.prod(len(_ends(one)) for one in space.values())
 
 
 def _corners(space: Mapping[str, BaseDistribution]) -> Iterator[dict[str, Json]]:

@@ -28,7 +28,7 @@ from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage import entries, files
 from rlnb.storage.files import whole
-from rlnb.studies.space import Trainings, check
+from rlnb.studies.space import Trainings, check, grid_size
 from rlnb.studies.trials import (
     Driver,
     Search,
@@ -254,7 +254,7 @@ def sweep(
     library: str = "rsl_rl",
     *,
     space: Space,
-    n_trials: int,
+    n_trials: int | None = None,
     metric: str = "reward",
     direction: Literal["maximize", "minimize"] = "maximize",
     objective: Callable[[Run], float] | None = None,
@@ -278,9 +278,11 @@ def sweep(
             ``(low, high, "log")``, a list of choices, or an Optuna distribution. Names are ``"agent.<path>"`` for
             values of the agent config, ``"<path>"`` for overrides of the task, and ``"num_envs"``,
             ``"max_iterations"`` and ``"seed"``.
-        n_trials: Total number of trials, including those of earlier calls.
+        n_trials: Total number of trials, including those of earlier calls; None is a grid, with one trial for each
+            combination of the choices, in a space of lists.
         metric: Name or raw tag of the metric that the pruner watches. Without an objective it is also the value of a
-            trial.
+            trial. A space that changes the reward, such as the weights of its terms, needs another value than the
+            reward.
         direction: Whether to ``"maximize"`` or to ``"minimize"`` the value.
         objective: Function that returns the value of a finished run; None takes the mean of the metric's last tenth.
         sampler: Optuna sampler; None is ``TPESampler``, seeded with the number of existing trials. With ``array`` it is
@@ -309,7 +311,8 @@ def sweep(
         raise RlnbError(f"parallel={parallel!r} is not a positive whole number.")
     launcher = launcher or LocalLauncher(max_running=parallel)
     trainings = Trainings(task, library, launcher, **arguments)
-    distributions = check(trainings, space, n_trials, is_array=array)
+    distributions = check(trainings, space, n_trials, value="" if objective else metric, is_array=array)
+    is_grid, n_trials = n_trials is None, n_trials or grid_size(distributions)
     # Two users of one root may begin at the same second.
     name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     if not re.fullmatch(r"[\w.-]+", name):
@@ -336,7 +339,7 @@ def sweep(
         start=lambda values, number: trainings.start(values, tags=_tags(name, number)),
         start_array=_array_of(trainings, name, parallel) if array else None,
     )
-    sampler = sampler or (at_once_sampler(distributions) if array else None)
+    sampler = sampler or (at_once_sampler(distributions) if array or is_grid else None)
     return _begin(name, path, subject, search, sampler=sampler, pruner=pruner)
 
 

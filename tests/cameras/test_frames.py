@@ -89,6 +89,10 @@ def _duplicate(clip: np.ndarray) -> None:
     clip[-1, 3] = clip[-1, 1]
 
 
+def _copies(clip: np.ndarray) -> None:
+    clip[-1, 1:] = clip[-1, 0]
+
+
 def _darker(clip: np.ndarray) -> None:
     clip[:, 3] = clip[:, 3] * 0.6
 
@@ -108,6 +112,7 @@ def _first_darker(clip: np.ndarray) -> None:
         (_nearly_blank, ("blank", (1,))),
         (_stale, ("stale", (2, 7))),
         (_duplicate, ("duplicate", (7,))),
+        (_copies, ("duplicate", (1, 2, 7))),
         (_darker, ("drift", (7,))),
         (_brighter, ("drift", (1,))),
         (_first_darker, ("drift", (0,))),

@@ -10,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard, card_html
+from rlnb.contracts.libraries import Space
 from rlnb.errors import RlnbError
 from rlnb.spec import Task
 from rlnb.tasks import card_cache
@@ -25,7 +26,16 @@ CARD = TaskCard(
         "sim.dt": ConfigField(type="float", value=0.005),
         "rewards.alive.weight": ConfigField(type="float", value=1.5),
         "rewards.alive.params.scale": ConfigField(type="float", value=7.0),
+        "actions.force.scale": ConfigField(type="float", value=100.0),
+        "observations.policy.enable_corruption": ConfigField(type="bool", value=False),
+        "observations.policy.position.scale": ConfigField(type="float", value=1.0),
+        "observations.policy.position.history_length": ConfigField(type="int", value=0),
+        "observations.policy.speed.scale": ConfigField(type="float", value=1.0),
+        "terminations.time_out.time_out": ConfigField(type="bool", value=True),
+        "events.reset_pole.mode": ConfigField(type="str", value="reset"),
     },
+    observations={"policy": Space(kind="box", shape=(4,))},
+    actions=Space(kind="box", shape=(1,)),
     presets=Selectors(physics=("newton_mjwarp", "physx")),
     cameras={"wrist": CameraCard(data_types=("rgb", "depth"), width=64, height=48)},
     agents={
@@ -53,7 +63,13 @@ def test_a_card_shows_what_a_task_is() -> None:
         "workflow": "manager-based",
         "envs": "4096",
         "episode": "5 s, 500 steps of 10 ms",
+        "observation terms of &#x27;policy&#x27;": "position, speed",
+        "action terms": "force",
         "reward terms": "alive 1.5",
+        "terminations": "time_out",
+        "events": "reset_pole",
+        "observation &#x27;policy&#x27;": str(Space(kind="box", shape=(4,))),
+        "action": str(Space(kind="box", shape=(1,))),
         "camera wrist": "rgb, depth, 64 x 48",
         "library rsl_rl (default)": "rsl_rl_cfg_entry_point of the task",
         "library skrl": "needs skrl&gt;=2 in the worker&#x27;s interpreter",
@@ -63,8 +79,16 @@ def test_a_card_shows_what_a_task_is() -> None:
         "missing asset": "hand.usd. rlnb assets build",
         "Isaac Lab": "3.0.0",
     }
-    assert "<summary>5 config values</summary>" in page
+    assert "<summary>12 config values</summary>" in page
     assert page.count("rewards.alive.params.scale") == 1
+
+
+def test_a_card_is_a_few_lines_of_text_in_a_terminal() -> None:
+    lines = repr(dataclasses.replace(CARD, success="x" * 5000)).splitlines()
+    assert lines[0] == "Puck <1>"
+    assert "  observation terms of 'policy': position, speed" in lines
+    assert len(lines) < 25
+    assert max(map(len, lines)) < 200
 
 
 def test_the_changes_of_the_user_stand_beside_the_own_values() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.records.evaluation import EvaluationRecord, evaluation_of, evaluations_of
+from rlnb.records.evaluation import EvaluationRecord, evaluation_of, evaluations_of, say_rounding
 from rlnb.records.layout import JobDir
 from rlnb.results import Evaluation
 from rlnb.storage.serial import from_json
@@ -212,3 +212,19 @@ def test_a_video_outside_of_the_run_is_not_shown(video: str, tmp_path: Path) -> 
     (tmp_path / "run" / "media" / "link.mp4").symlink_to(tmp_path / "film.mp4")
     (evaluation,) = evaluations_of([job])
     assert (evaluation.video is not None) == (video == "media/film.mp4")
+
+
+@pytest.mark.parametrize(
+    ("episodes", "num_envs", "text"),
+    [
+        (200, 64, "64 envs run 4 whole episodes each: 256 episodes, not 200. For exactly 200, use num_envs=50."),
+        (128, 64, ""),
+        (100, 1, ""),
+    ],
+)
+def test_an_evaluation_says_how_many_episodes_it_runs(
+    caplog: pytest.LogCaptureFixture, episodes: int, num_envs: int, text: str
+) -> None:
+    say_rounding(episodes, num_envs)
+    assert caplog.text.count("whole episodes each") == bool(text)
+    assert text in caplog.text

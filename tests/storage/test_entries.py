@@ -15,7 +15,7 @@ from users import EVE, as_root, given, link
 from rlnb.errors import RlnbError
 from rlnb.storage import entries, files
 from rlnb.storage.access import ForeignLinkError, made_anew
-from rlnb.storage.entries import files_below, is_small, walk
+from rlnb.storage.entries import MOST_ALIKE, MOST_FOLDERS, files_below, is_small, walk
 
 THROUGH: dict[str, Callable[[Path], object]] = {
     "children": entries.children,
@@ -229,3 +229,13 @@ def test_too_many_folders_or_files_are_left_unread_with_a_warning(
     assert not is_small(tmp_path)
     assert len(list(files_below(tmp_path))) < 6
     assert f"{tmp_path} has more than" in caplog.text
+
+
+def test_thousands_of_checkpoints_do_not_hide_the_folder_with_the_event_files(tmp_path: Path) -> None:
+    for number in range(MOST_FOLDERS + 100):
+        (tmp_path / f"step_{number}").mkdir()
+    (tmp_path / "summaries").mkdir()
+    (tmp_path / "summaries" / "events.out.tfevents.1").touch()
+    found = [path.name for path in files_below(tmp_path, lambda name: "tfevents" in name, alike=MOST_ALIKE)]
+    assert found == ["events.out.tfevents.1"]
+    assert len([*files_below(tmp_path, alike=1)]) == 1

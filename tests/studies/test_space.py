@@ -8,7 +8,7 @@ import rlnb
 from rlnb.hooks import plugins
 from rlnb.launchers import LocalLauncher
 from rlnb.studies import space
-from rlnb.studies.space import Trainings
+from rlnb.studies.space import _OF_REWARD, Trainings, check, grid_size
 
 optuna = pytest.importorskip("optuna")
 
@@ -75,3 +75,33 @@ def test_the_config_of_a_whole_run_is_that_of_each_trial_without_its_seed(root, 
 def test_an_empty_space_is_refused(trainings):
     with pytest.raises(rlnb.CheckError, match="space is empty"):
         space.check(trainings, {}, n_trials=1)
+
+
+@pytest.mark.parametrize("name", ["rewards.reach.weight", "rew_scale_alive", "cfg.reward_scale", "reward.alive"])
+def test_a_space_that_changes_the_reward_is_not_judged_by_it(trainings, name):
+    choices = {name: [0.5, 1.0]}
+    with pytest.raises(rlnb.CheckError, match=f"The space changes the reward \\({name}\\)") as error:
+        check(trainings, choices, 2, value="reward")
+    assert 'metric="success_rate"' in str(error.value)
+    for value in ("success_rate", ""):
+        with pytest.raises(rlnb.CheckError) as error:  # Echo has no such config value
+            check(trainings, choices, 2, value=value)
+        assert "changes the reward" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["agent.iteration_s", "num_envs", "scene.crew.size", "agent.algorithm.rewind"])
+def test_other_names_do_not_change_the_reward(name):
+    assert not _OF_REWARD.search(name)
+
+
+def test_without_a_number_of_trials_a_space_of_choices_is_a_grid(trainings):
+    distributions = check(trainings, {"seed": [1, 2, 3], "agent.iteration_s": [0.0, 0.001]}, None)
+    assert grid_size(distributions) == 6
+    with pytest.raises(rlnb.CheckError, match=r"agent.iteration_s is a range.*\n.*n_trials=20"):
+        check(trainings, {"seed": [1, 2], "agent.iteration_s": (0.0, 0.001)}, None)
+
+
+def test_a_list_of_seeds_is_no_argument_of_a_trial(root):
+    with pytest.raises(rlnb.CheckError, match=r"seed=\[1, 2\] starts several runs") as error:
+        rlnb.sweep("Echo", "echo", space={"agent.iteration_s": [0.0]}, n_trials=1, seed=[1, 2])
+    assert 'space={"seed": [1, 2], ...}' in str(error.value)

@@ -306,3 +306,11 @@ def test_a_trial_whose_value_is_not_finite_has_failed_and_is_never_the_best(root
     infinite = optuna.trial.create_trial(value=float("inf" if direction == "maximize" else "-inf"))
     sweep.study.add_trial(infinite)  # as older versions of rlnb took it
     assert "trial:4" in sweep.best.tags
+
+
+def test_a_grid_has_one_trial_for_each_combination(root):
+    space = {"seed": [1, 2], "agent.goal": [0.5, 1.0]}
+    sweep = rlnb.sweep("Echo", "echo", space=space, max_iterations=2, parallel=2).wait()
+    pairs = {(run.manifest.seed, run.manifest.agent["goal"]) for run in sweep.runs}
+    assert pairs == {(seed, goal) for seed in (1, 2) for goal in (0.5, 1.0)}
+    assert len(sweep.runs) == 4

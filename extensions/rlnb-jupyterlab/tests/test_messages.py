@@ -22,6 +22,7 @@ def test_a_message_is_json_with_its_type_and_its_rows() -> None:
         "key": "a",
         "reset": True,
         "series": {"reward": {"x": [1.0], "y": [2.5]}},
+        "names": None,
     }
 
 

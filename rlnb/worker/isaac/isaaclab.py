@@ -381,6 +381,13 @@ def positions(env: Any) -> torch.Tensor:
     return torch.cat([torch.zeros((env.num_envs, 0), device=env.device), *parts], dim=1)
 
 
+def joints(env: Any) -> dict[str, tuple[Sequence[str], torch.Tensor]]:
+    """Return the joints of each robot: their names, and positions in metres and radians, shape (num_envs, joints)."""
+    robots = getattr(env.scene, "articulations", {})
+    states = env.scene.get_state(is_relative=True).get("articulation", {}) if robots else {}
+    return {name: (robots[name].joint_names, state["joint_position"]) for name, state in states.items()}
+
+
 def reward_terms(env: Any) -> dict[str, torch.Tensor]:
     """Return each reward term's weighted value in the last step, per second of simulated time, shape (num_envs,) each.
 

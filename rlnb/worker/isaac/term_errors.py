@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.worker.isaac import release
 
 MANAGERS = {
     "reward_manager.py": "reward",
@@ -17,6 +18,8 @@ MANAGERS = {
     "observation_manager.py": "observation",
 }
 """Files of Isaac Lab's managers, with the kind of their terms. In another release, errors stay as they are."""
+
+SUBJECT = "the error of a term"
 
 
 def explained(exc: BaseException) -> BaseException:
@@ -28,7 +31,7 @@ def explained(exc: BaseException) -> BaseException:
     kind = MANAGERS.get(path.name, "") if path.parent.name == "managers" else ""
     try:
         text = _of_observations(frames[-1]) if kind == "observation" else _of_values(frames[-1], kind) if kind else ""
-    except (AttributeError, KeyError, IndexError, TypeError):  # another release has other variables
+    except (AttributeError, KeyError, IndexError, TypeError, RlnbError):  # another release has other variables
         text = ""
     if not text:
         return exc
@@ -43,7 +46,7 @@ def _of_values(frame: FrameType, kind: str) -> str:
     values = frame.f_locals
     manager, cfg, value = values["self"], values["term_cfg"], values["value"]
     number = values["term_idx"] if "term_idx" in values else values["i"]
-    name = manager._term_names[number]
+    name = release.required(manager, "_term_names", SUBJECT)[number]
     expected = (manager.num_envs,)
     shape = tuple(getattr(value, "shape", ()))
     what = f"a value of the shape {shape}" if shape else f"{type(value).__name__} {value!r}"
@@ -63,8 +66,9 @@ def _of_observations(frame: FrameType) -> str:
     """Return which observation terms of a group cannot be joined."""
     values = frame.f_locals
     manager, group = values["self"], values["group_name"]
-    names, shapes = manager._group_obs_term_names[group], [tuple(dims) for dims in manager._group_obs_term_dim[group]]
-    cfgs = manager._group_obs_term_cfgs[group]
+    names = release.required(manager, "_group_obs_term_names", SUBJECT)[group]
+    shapes = [tuple(dims) for dims in release.required(manager, "_group_obs_term_dim", SUBJECT)[group]]
+    cfgs = release.required(manager, "_group_obs_term_cfgs", SUBJECT)[group]
     usual = max({len(shape) for shape in shapes}, key=lambda rank: sum(len(shape) == rank for shape in shapes))
     odd = [number for number, shape in enumerate(shapes) if len(shape) != (usual or 1)]
     if not odd:

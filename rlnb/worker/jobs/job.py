@@ -116,7 +116,7 @@ def told(exc: BaseException) -> tuple[str, str]:
         return error, traceback.format_exc()
     first, *more = error.splitlines()  # an error of torch goes on with all overloads of a function
     text = first if len(more) >= MOST_LINES else error
-    return f"{place}: {text}", own
+    return f"{place}: {text}", f"Traceback (most recent call last):\n{own}"
 
 
 def _stopped(job_dir: Path) -> Result:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,14 @@ NOTED_STEPS = 100
 """Number of steps after which there are notes on what has never happened, such as a reward other than 0."""
 SETTLED_STEPS = 10
 """Steps after which an env should need no further memory."""
+MOST_JOINTS = 6
+"""Most joints that a finding names."""
 MOST_INDICES = 4096
 """Size of an observation up to which it is no picture."""
+OUTSIDE = 0.1
+"""Distance in metres or radians of a joint from where the first reset has put it, from which on a reset moves it."""
+LEAST_RESETS, MOST_KEPT = 5, 0.9
+"""Number of resets of a joint from which on they are judged, and share of them that may leave it where it was."""
 LEAK_MIB_PER_STEP = 1.0
 """Growth of the memory in each step from which on there is a finding."""
 LEAK_MIB = 15.0
@@ -58,6 +64,43 @@ class _Values:
 
 
 @dataclass(slots=True)
+class _Joints:
+    """The joints of a robot, and which of them a reset leaves where they were."""
+
+    names: Sequence[str]
+    before: torch.Tensor
+    """Positions after the last step, metres and radians. Shape (num_envs, joints)."""
+    low: torch.Tensor
+    """Limits of where the first reset has put them. Shape (joints,)."""
+    high: torch.Tensor
+    resets: Any = 0
+    """Number of resets of each joint that was outside of the limits."""
+    left: Any = 0
+    """Number of these after which it still was."""
+
+    def note(self, ended: torch.Tensor, now: torch.Tensor) -> None:
+        """Compare the joints before and after the resets of envs whose episode has ended."""
+        outside = self._outside(self.before) & ended[:, None]
+        self.resets = self.resets + outside.sum(dim=0)
+        self.left = self.left + (outside & self._outside(now)).sum(dim=0)
+        self.before = now.clone()
+
+    def _outside(self, values: torch.Tensor) -> torch.Tensor:
+        return (values < self.low) | (values > self.high)
+
+    @property
+    def kept(self) -> str:
+        """The joints that resets leave where they were, as text; empty if there are none."""
+        if isinstance(self.resets, int):  # no step was made
+            return ""
+        judged = (self.resets >= LEAST_RESETS) & (self.left > MOST_KEPT * self.resets)
+        numbers = judged.nonzero().flatten().tolist()
+        named = [f"{self.names[number]!r}" for number in numbers[:MOST_JOINTS]]
+        more = f" and {len(numbers) - MOST_JOINTS} more" if len(numbers) > MOST_JOINTS else ""
+        return f"the joint{'s' if len(numbers) > 1 else ''} {', '.join(named)}{more}" if numbers else ""
+
+
+@dataclass(slots=True)
 class Sanity:
     """Looks at each step of an env.
 
@@ -75,6 +118,12 @@ class Sanity:
     _rewards: list[tuple[float, float]] = field(default_factory=list)
     """Smallest and largest reward of each step."""
     _first_ends: Mapping[str, int] = field(default_factory=dict)
+    _ages: Any = None
+    """Steps of the present episode of each env. Shape (num_envs,), int."""
+    _ends: int = 0
+    """Number of episodes that have ended after the first step, and of those that had one step only."""
+    _short: int = 0
+    _joints: dict[str, _Joints] = field(default_factory=dict)
     _state: Any = None
     _distance: float = 0.0
     _memory_mib: list[float] = field(default_factory=list)
@@ -93,6 +142,10 @@ class Sanity:
             self._shapes[name] = TaskFinding(level="warning", what=what, fix=fix)
         self._observe(observations, 0)
         self._state = isaaclab.positions(self.env)
+        self._joints = {
+            name: _Joints(names, values.clone(), values.amin(dim=0) - OUTSIDE, values.amax(dim=0) + OUTSIDE)
+            for name, (names, values) in isaaclab.joints(self.env).items()
+        }
 
     def after_step(
         self,
@@ -122,6 +175,7 @@ class Sanity:
         self._check("the reward", reward, (), step)
         self._rewards.append((float(reward.min()), float(reward.max())))
         self._look_at_terms(step)
+        self._look_at_resets(terminated | cut, step)
         if step == 1:
             self._first_ends = _ends(self.env, terminated, cut)
         if self._state is not None and self._state.numel():
@@ -191,6 +245,18 @@ class Sanity:
                 f"{int(wrong.any(dim=1).sum())} of {len(wrong)} envs)."
             )
 
+    def _look_at_resets(self, ended: torch.Tensor, step: int) -> None:
+        """Count the episodes of one step, and the joints that a reset has left where they were."""
+        import torch
+
+        self._ages = torch.ones_like(ended, dtype=torch.long) if self._ages is None else self._ages + 1
+        if step > 1:
+            self._ends += int(ended.sum())
+            self._short += int((ended & (self._ages == 1)).sum())
+        self._ages[ended] = 0
+        for name, (_, values) in isaaclab.joints(self.env).items() if self._joints else ():
+            self._joints[name].note(ended, values)
+
     def _look_at_terms(self, step: int) -> None:
         for name, values in isaaclab.reward_terms(self.env).items():
             self._check(f"the reward term {name!r}", values, (), step)
@@ -247,6 +313,17 @@ class Sanity:
                 what = f"{count} of {self.env.num_envs} episodes ended in their first step{cause}."
                 fix = "Compare the condition with the state after the reset."
                 yield TaskFinding(level="warning", what=what, fix=fix)
+        for name, joints in self._joints.items():
+            if kept := joints.kept:
+                stay = "they stay" if kept.startswith("the joints") else "it stays"
+                what = f"A reset does not change {kept} of {name!r}: {stay} where the episode has ended."
+                fix = "Write the state of all joints in _reset_idx(), or add a reset event for them."
+                yield TaskFinding(level="warning", what=what, fix=fix)
+        is_told = any(2 * count >= self.env.num_envs for count in self._first_ends.values())
+        if not is_told and self._ends >= LEAST_RESETS and 2 * self._short >= self._ends:
+            what = f"{self._short} of {self._ends} episodes ended in their first step after a reset."
+            fix = "Write the state of robots and objects in _reset_idx(), or add reset events for them."
+            yield TaskFinding(level="warning", what=what, fix=fix)
 
     def _of_memory(self) -> Iterator[TaskFinding]:
         settled = self._memory_mib[SETTLED_STEPS:]

@@ -68,7 +68,7 @@ def test_only_the_first_line_of_a_long_error_is_shown() -> None:
     assert text.startswith(f"{__file__}, line ")
     assert "invalid combination of arguments" in text
     assert "\n" not in text
-    assert detail.count("\n") <= 3
+    assert detail.count("\n") <= 4
 
 
 def test_an_error_of_rlnb_has_no_traceback() -> None:

@@ -234,3 +234,37 @@ def test_what_no_curve_can_show_is_named_once() -> None:
     (found,) = findings(Env(), extras={"log": {"state": "falling", "height": 1, "speeds": torch.rand(NUM_ENVS)}})
     assert found.what == 'extras["log"]["state"] is of the type str, not a number, so no curve shows it.'
     assert found.fix.startswith("Log numbers")
+
+
+# -- resets ----------------------------------------------------------------------------------------------------------
+
+
+def with_resets(env: Env, *, every: int, resets: bool) -> list[TaskFinding]:
+    """Return the findings about an env whose episodes all end after some steps, and whose reset may move the joint."""
+    env.scene.articulations = {"robot": SimpleNamespace(joint_names=["slider"])}
+
+    def ended(step: int) -> torch.Tensor:
+        if step % every:
+            return torch.zeros(NUM_ENVS, dtype=torch.bool)
+        if resets:
+            env.joint = torch.zeros(NUM_ENVS, 1)
+        return torch.ones(NUM_ENVS, dtype=torch.bool)
+
+    return findings(env, ended=ended)
+
+
+def test_a_joint_that_a_reset_leaves_where_it_was_is_named() -> None:
+    (found,) = with_resets(Env(), every=5, resets=False)
+    assert found.what == "A reset does not change the joint 'slider' of 'robot': it stays where the episode has ended."
+    assert "_reset_idx()" in found.fix
+
+
+def test_a_reset_that_moves_all_joints_is_sound() -> None:
+    assert with_resets(Env(), every=5, resets=True) == []
+
+
+def test_episodes_that_end_in_the_first_step_after_a_reset_are_counted() -> None:
+    """The env is right until the first end. Then the state that has ended the episode stays."""
+    ends = {step: torch.full((NUM_ENVS,), step >= 10) for step in range(1, 31)}
+    (found,) = findings(Env(), ended=lambda step: ends[step])
+    assert found.what == f"{20 * NUM_ENVS} of {21 * NUM_ENVS} episodes ended in their first step after a reset."

@@ -4,7 +4,7 @@ import { memo, type ReactElement } from 'react';
 import { moment, tail, title } from '../model/names';
 import { Bar } from '../parts/bar';
 import { Dot, stateWord } from '../parts/dot';
-import { number, progress, reason, shortReason, span } from '../parts/format';
+import { number, progress, reason, shortReason, span } from '../model/format';
 import { Sparkline } from '../parts/sparkline';
 import { isActive, type Row } from '../server/protocol';
 

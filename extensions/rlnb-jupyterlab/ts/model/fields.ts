@@ -1,4 +1,4 @@
-import { number } from '../parts/format';
+import { number } from './format';
 import type { Row } from '../server/protocol';
 import { moment } from './names';
 

@@ -1,7 +1,7 @@
 import type { ReactElement } from 'react';
 
 import type { Row } from '../server/protocol';
-import { progress } from './format';
+import { progress } from '../model/format';
 
 /** The progress of a run. */
 export function Bar({ row, label }: { row: Row; label: string }): ReactElement {

@@ -1,7 +1,7 @@
 import { type ReactElement, useMemo, useState } from 'react';
 
 import { Failure } from '../parts/failure';
-import { value } from '../parts/format';
+import { value } from '../model/format';
 import { useLoaded } from '../parts/loaded';
 import { useSignal } from '../parts/signal';
 import { Table } from '../parts/table';

@@ -3,7 +3,7 @@ import { type ReactElement, type RefObject, useEffect, useReducer, useRef, useSt
 import { Chart, DASHES, type Line, type Plotly } from '../../../../rlnb/curves/chart.js';
 import { found, MOST_FOUND, sectionsOf } from '../model/metrics';
 import { Failure } from '../parts/failure';
-import { number } from '../parts/format';
+import { number } from '../model/format';
 import { lineColours, lineStyle } from '../parts/palette';
 import { useDesk, useShown } from '../parts/view';
 import { refusalOf, type Refusal } from '../server/server';

@@ -1,6 +1,6 @@
 import type { ReactElement } from 'react';
 
-import { bytes } from '../parts/format';
+import { bytes } from '../model/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import type { Detail } from '../server/protocol';

@@ -5,7 +5,7 @@ import type { Desk } from '../model/desk';
 import { pieces, sum } from '../model/goodput';
 import { Connection } from '../parts/connection';
 import { Failure } from '../parts/failure';
-import { brief } from '../parts/format';
+import { brief } from '../model/format';
 import { goodputIcon } from '../parts/icons';
 import { useLoaded } from '../parts/loaded';
 import { useSignal } from '../parts/signal';

@@ -4,7 +4,7 @@ import { memo, type ReactElement, useEffect, useLayoutEffect, useMemo, useReduce
 import { type Block, LogBuffer } from '../model/log';
 import { kindWord } from '../parts/dot';
 import { Failure } from '../parts/failure';
-import { bytes } from '../parts/format';
+import { bytes } from '../model/format';
 import { useDesk, useShown } from '../parts/view';
 import type { Detail, LogFile, LogMessage } from '../server/protocol';
 import { type Refusal, refusalOf } from '../server/server';

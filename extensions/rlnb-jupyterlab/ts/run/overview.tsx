@@ -4,7 +4,7 @@ import type { ReactElement } from 'react';
 import { Bar } from '../parts/bar';
 import { Dot, kindWord, stateWord } from '../parts/dot';
 import { title } from '../model/names';
-import { bytes, number, reason, span } from '../parts/format';
+import { bytes, number, reason, span } from '../model/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import { type Detail, isActive, type Row } from '../server/protocol';

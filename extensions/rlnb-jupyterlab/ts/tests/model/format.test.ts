@@ -1,4 +1,4 @@
-import { brief, bytes, number, progress, reason, shortReason, span, value } from '../../parts/format';
+import { brief, bytes, number, progress, reason, shortReason, span, value } from '../../model/format';
 
 test.each([
   [null, ''], [-1, ''], [NaN, ''], [0, '0 s'], [59.4, '59 s'], [59.6, '1 min 00 s'], [200, '3 min 20 s'],
