@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
@@ -31,14 +32,19 @@ def location_of_stacks(stacks: str) -> str:
     return ""
 
 
-def location_of_error(exc: BaseException) -> tuple[str, str]:
+def location_of_error(exc: BaseException, without: Sequence[str] = ()) -> tuple[str, str]:
     """Return the location in the user's own code where an error was raised, and its traceback's lines about that code.
 
     Both are empty if none of the user's own code was executed.
+
+    Args:
+        exc: The error.
+        without: Folders with further code that is not the user's, such as that of plugins.
     """
     if isinstance(exc, SyntaxError) and exc.filename and not is_library(exc.filename):
         return f"{exc.filename}, line {exc.lineno}", "".join(traceback.format_exception_only(exc))
-    own = [frame for frame in traceback.extract_tb(exc.__traceback__) if not is_library(frame.filename)]
+    frames = traceback.extract_tb(exc.__traceback__)
+    own = [frame for frame in frames if not (is_library(frame.filename) or frame.filename.startswith(tuple(without)))]
     if not own:
         return "", ""
     frame, notes = own[-1], [f"{note}\n" for note in getattr(exc, "__notes__", ())]

@@ -47,7 +47,9 @@ def _of_values(frame: FrameType, kind: str) -> str:
     manager, cfg, value = values["self"], values["term_cfg"], values["value"]
     number = values["term_idx"] if "term_idx" in values else values["i"]
     name = release.required(manager, "_term_names", SUBJECT)[number]
-    expected = (manager.num_envs,)
+    # Not manager.num_envs, since the env may be closed by now.
+    of_step = values["step_reward"] if kind == "reward" else release.required(manager, "_terminated_buf", SUBJECT)
+    expected = tuple(of_step.shape)
     shape = tuple(getattr(value, "shape", ()))
     what = f"a value of the shape {shape}" if shape else f"{type(value).__name__} {value!r}"
     fix = "Return one value per env."

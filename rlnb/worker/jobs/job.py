@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import time
 import traceback
 import types
@@ -111,12 +112,21 @@ def told(exc: BaseException) -> tuple[str, str]:
     error = f"{type(exc).__name__}: {exc}"
     if isinstance(exc, RlnbError):
         return error, "\n".join(getattr(exc, "__notes__", ()))
-    place, own = location_of_error(exc) if isinstance(exc, Exception) else ("", "")
+    place, own = location_of_error(exc, _of_plugins()) if isinstance(exc, Exception) else ("", "")
     if not place:
         return error, traceback.format_exc()
     first, *more = error.splitlines()  # an error of torch goes on with all overloads of a function
     text = first if len(more) >= MOST_LINES else error
     return f"{place}: {text}", f"Traceback (most recent call last):\n{own}"
+
+
+def _of_plugins() -> list[str]:
+    """Return the folders of the RL libraries' plugins that are loaded, which may be installed as sources."""
+    from rlnb.hooks import plugins
+
+    packages = {library.backend.partition(".")[0].partition(":")[0] for library in plugins.libraries().values()}
+    modules = (sys.modules.get(package) for package in packages if package)
+    return [f"{Path(module.__file__).parent}/" for module in modules if module is not None and module.__file__]
 
 
 def _stopped(job_dir: Path) -> Result:
