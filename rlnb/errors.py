@@ -24,6 +24,10 @@ class NotFoundError(RlnbError, LookupError):
     """Raised for a name (of a task, library, launcher, run, camera, ...) that does not exist."""
 
 
+class ArgumentError(RlnbError, TypeError):
+    """Raised for an argument that a call does not have. It names the closest argument that exists."""
+
+
 class CheckError(RlnbError, ValueError):
     """Raised for a request that would fail, before any file is written. It lists all problems at once.
 

@@ -25,6 +25,8 @@ from .records.incidents import Alert as Alert
 from .records.incidents import Restart as Restart
 from .records.incidents import Shortage as Shortage
 from .records.incidents import Waits as Waits
+from .records.lineage import Lineage as Lineage
+from .records.lineage import LineageRun as LineageRun
 from .records.notes import Notes as Notes
 from .records.notes import Tags as Tags
 from .records.progress import Progress as Progress

@@ -42,8 +42,12 @@ for line in sys.stdin:
         if request["payload"]["seed"] == 13:
             answer = {"id": request["id"], "kind": "RlnbError", "error": "viser is not installed"}
         else:
-            send({"id": request["id"], "meanwhile": {"port": 4711}})
-            sys.stdin.readline()
+            commands = {"base_velocity": {"lin_vel_x": [-1.0, 1.0]}}
+            send({"id": request["id"], "meanwhile": {"port": 4711, "commands": commands}})
+            while (line := sys.stdin.readline()) and json.loads(line)["verb"] in ("push", "hold"):
+                with open(__file__ + ".asked", "a") as asked:
+                    asked.write(line)
+                send({"id": json.loads(line)["id"], "value": None})
             answer["value"] = {"port": 4711}
     send(answer)
 """

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlnb.configs.card import TaskCard, check_overrides, runtime_problems
+from rlnb.configs.card import TaskCard
+from rlnb.configs.checks import check_overrides, runtime_problems
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table

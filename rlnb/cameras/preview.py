@@ -13,8 +13,10 @@ from rlnb.cameras.frames import Finding, Frames, Shot, hidden_faults, inspect, r
 from rlnb.cameras.grid import Panel, panel, picture
 from rlnb.cameras.scene import Scene, scene_of
 from rlnb.configs.cameras import aim_of, kind_of
-from rlnb.configs.card import CameraCard, TaskCard, check_overrides, runtime_problems, tell_chosen
+from rlnb.configs.card import CameraCard, TaskCard
+from rlnb.configs.checks import check_overrides, runtime_problems, tell_chosen
 from rlnb.contracts.launchers import Launcher
+from rlnb.display.links import LinkedPath
 from rlnb.display.live_pictures import clickable
 from rlnb.display.status import status
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
@@ -26,6 +28,7 @@ from rlnb.simulation.pool import pool
 from rlnb.spec import EnvMode, Task
 from rlnb.storage import files
 from rlnb.storage.files import whole
+from rlnb.tasks.card_cache import keep_term_sizes
 from rlnb.tasks.task import task_card
 
 if TYPE_CHECKING:
@@ -82,7 +85,7 @@ class Preview(Frames):
             self._save_mp4(path)
         else:
             raise RlnbError(f"{path.name!r} is not a .png, .gif or .mp4 file. Use one of these suffixes.")
-        return path
+        return LinkedPath(path)
 
     def _save_mp4(self, path: Path) -> None:
         import numpy as np
@@ -269,7 +272,9 @@ def _preview_of(request: requests.Preview, scene: Scene, show: Callable[[Any], N
     def show_first(clip: Clip) -> None:
         show(of(clip, inspected=False).image)
 
-    return of(pool.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))
+    clip = pool.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first)
+    keep_term_sizes(scene.task, scene.python, scene.asset_root, clip.term_sizes)
+    return of(clip)
 
 
 # -- a viewer --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,8 +15,8 @@ from rlnb.cameras.scene import scene_of
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
-from rlnb.errors import RlnbError
-from rlnb.protocol.requests import Address, View
+from rlnb.errors import RlnbError, refuse_other_than_text
+from rlnb.protocol.requests import Hold, Push, Request, View, ViewAddress
 from rlnb.records.facts import RunFacts
 from rlnb.settings import options
 from rlnb.simulation import placement
@@ -34,7 +36,7 @@ class Viewer:
         self.task = task
         """Id of the task."""
         self._worker = worker
-        self._addresses: queue.Queue[Address | Exception] = queue.Queue()
+        self._addresses: queue.Queue[ViewAddress | Exception] = queue.Queue()
         self._ended: Exception | None = None
         thread = threading.Thread(target=self._serve, args=(request,), name=f"rlnb view {task}", daemon=True)
         thread.start()
@@ -44,6 +46,9 @@ class Viewer:
             raise answer
         self.port = answer.port
         """Port of the view on this machine's loopback interface."""
+        self.commands = answer.commands
+        """Velocity commands of the task: the range from which it samples each component, in m/s or rad/s, by the name
+        of the command and of the component. A task of the direct workflow has none."""
         live_objects.add(self, close=self.close, alive=lambda: self.alive)
 
     def _serve(self, request: View) -> None:
@@ -68,6 +73,45 @@ class Viewer:
         """Reason why the view ended by itself; None if it did not."""
         return str(self._ended) if self._ended is not None else None
 
+    def push(self, velocity: float | Sequence[float] = 1.0) -> None:
+        """Push the robots: change the velocity of their bases, in all envs of the view.
+
+        Args:
+            velocity: Change of the velocity, m/s: a speed, for which each env gets a random horizontal direction; or
+                ``(x, y)`` or ``(x, y, z)`` in the frame of the world. No value may be beyond 10.
+
+        Raises:
+            RlnbError: The bases of all robots are fixed, the velocity is not possible, or the view has ended.
+            WorkerError: The view does not answer, for example because its simulation is paused in the browser.
+        """
+        values = [velocity] if isinstance(velocity, Real) else velocity
+        self._ask(Push(velocity=_numbers("velocity", values, "(1.0, 0.0)")))
+
+    def command(self, name: str, value: Sequence[float] | None) -> None:
+        """Hold a velocity command in all envs of the view, whatever the task samples.
+
+        The policy sees the value from the next step on. It is held across resets until another call or the browser
+        changes it.
+
+        Args:
+            name: Name of the command, from :attr:`commands`.
+            value: Value of each component: ``lin_vel_x`` and ``lin_vel_y`` in m/s and ``ang_vel_z`` in rad/s, in the
+                frame of the robot. A value may be outside the range of the task, but not beyond 10. None lets the task
+                sample the command again.
+
+        Raises:
+            NotFoundError: The task has no velocity command of this name.
+            RlnbError: The value is not possible, or the view has ended.
+            WorkerError: The view does not answer, for example because its simulation is paused in the browser.
+        """
+        refuse_other_than_text("name", name)
+        self._ask(Hold(name=name, value=None if value is None else _numbers("value", value, "(1.0, 0.0, 0.0)")))
+
+    def _ask(self, request: Request[None]) -> None:
+        if not self.alive:
+            raise RlnbError(f"The view of {self.task} has ended. Call rlnb.view again.")
+        self._worker.side_request(request)
+
     def close(self) -> None:
         """End the view."""
         self._worker.close()
@@ -79,6 +123,13 @@ class Viewer:
         from rlnb.display.server import frame
 
         return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
+
+
+def _numbers(name: str, values: Any, example: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        raise RlnbError(f"{name}={values!r} is not a row of numbers. Use {name}={example}.") from None
 
 
 @placement.takes_launcher
@@ -99,6 +150,9 @@ def view(
     launcher: Launcher | None = None,
 ) -> Viewer:
     """Show a task in 3D, in the output of the cell and behind a link. The scene can be rotated and zoomed.
+
+    Controls beside the scene push the robot and hold its velocity command, as :meth:`Viewer.push` and
+    :meth:`Viewer.command` do.
 
     The view runs in a separate process, so that the warm simulator stays free. The browser reaches the view through
     the Jupyter server (jupyter-server-proxy) at any base URL. Needs the extra ``rlnb[view]``.

@@ -256,10 +256,13 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
 
 
 def show(run: RunId) -> None:
-    """Show the arguments, state, metrics and files of a run."""
+    """Show the arguments, state, metrics and files of a run, and its lineage if it has one."""
     import rlnb
 
-    show_run(rlnb.get_run(run))
+    record = rlnb.get_run(run)
+    show_run(record)
+    if lineage := record.lineage():
+        screen.say(f"\n{lineage!r}")
 
 
 def show_run(run: Run) -> None:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rlnb.configs.card import TaskCard, check_task
+from rlnb.configs.card import TaskCard
+from rlnb.configs.checks import check_task
 from rlnb.contracts.launchers import Launcher
 from rlnb.display.status import status
 from rlnb.display.table import table

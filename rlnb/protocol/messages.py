@@ -1,9 +1,10 @@
 """The lines of JSON on the pipes between a kernel, the node agent of its warm simulator, and the worker.
 
 A kernel writes calls and adoptions. The worker writes that it is ready, then for each call any number of interim values
-and one answer or failure. The node agent between the two adds messages about the start, and answers controls, which do
-not reach the worker. After an adoption, the kernel writes nothing until the agent has handed the worker back. The names
-of the fields are the wire format, and both ends need the same version of rlnb.
+and one answer or failure. While it shows a 3D view, it also answers calls about that view. The node agent between the
+two adds messages about the start, and answers controls, which do not reach the worker. After an adoption, the kernel
+writes nothing until the agent has handed the worker back. The names of the fields are the wire format, and both ends
+need the same version of rlnb.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError, WorkerError
-from rlnb.protocol.code_location import location_of_error
+from rlnb.protocol.code_location import location_of_error, text_of_error
 from rlnb.protocol.requests import BY_VERB, Request, answer_type, verb
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json, to_json
@@ -348,8 +349,9 @@ def value_of(request: Request[A], value: Any, worker: Ready) -> A:
 def failure(number: int, exc: BaseException) -> Failure:
     """Return the message for the error that a call ended with. Call it in the ``except`` block."""
     if not isinstance(exc, RlnbError):
-        error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
+        detail = traceback.format_exc()
         place, own = location_of_error(exc)
+        error = text_of_error(exc) if place else f"{type(exc).__name__}: {exc}"
         fix = " ".join(getattr(exc, "__notes__", ()))
         return Failure(id=number, error=error, detail=detail, place=place, fix=fix, own=own)
     check = exc if isinstance(exc, CheckError) else None
@@ -373,5 +375,5 @@ def error_of(failure: Failure) -> RlnbError:
     if not failure.place:
         return WorkerError(f"{failure.error}\n\n{failure.detail}", detail=failure.detail, fix=failure.fix)
     whole = "The attribute detail of this error holds the whole traceback."
-    text = f"{failure.place}: {failure.error}\n\n{failure.own}\n{whole}"
+    text = f"{failure.place}: {failure.error}\n{failure.own}{whole}"
     return WorkerError(text, detail=failure.detail, fix=failure.fix)

@@ -295,6 +295,8 @@ class Examination:
 
     findings: tuple[TaskFinding, ...] = ()
     """Findings, the mistakes first."""
+    term_sizes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """As in :attr:`rlnb.configs.card.TaskCard.term_sizes`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -326,6 +328,8 @@ class Clip:
     """Place of an added camera, in the frame of the first env, at the last moment."""
     findings: tuple[TaskFinding, ...] = ()
     """Mistakes in what the env returns."""
+    term_sizes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """As in :attr:`rlnb.configs.card.TaskCard.term_sizes`."""
     seconds: Mapping[str, float]
     """Seconds to ``make`` the env, until the ``first`` frame, and in ``total``."""
 
@@ -356,13 +360,47 @@ class Preview(ActingRequest[Clip]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View(ActingRequest[Address]):
-    """Show a task in 3D until the next request. The address is sent as an interim value once the view is served."""
+class ViewAddress(Address):
+    """Address of a 3D view."""
+
+    commands: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    """Range from which the task samples each component of its velocity commands, by command and component."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View(ActingRequest[ViewAddress]):
+    """Show a task in 3D until the next request. The address is sent as an interim value once the view is served.
+
+    :class:`Push` and :class:`Hold` do not end the view.
+    """
 
     limit_s: ClassVar[float] = math.inf
 
     speed: float = 1.0
     """Simulated seconds per second."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Push(Request[None]):
+    """Push the robots of an open view: change the velocity of their bases in all envs."""
+
+    limit_s: ClassVar[float] = 30.0
+
+    velocity: tuple[float, ...]
+    """Change of the velocity in the frame of the world, m/s: x and y, or x, y and z. One value is a speed, for which
+    each env gets a random horizontal direction."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hold(Request[None]):
+    """Hold a velocity command of an open view in all envs, or let the task sample it again."""
+
+    limit_s: ClassVar[float] = 30.0
+
+    name: str
+    """Name of the command."""
+    value: tuple[float, ...] | None
+    """Value of each component; None lets the task sample the command."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -506,6 +544,8 @@ ALL: tuple[type[Request[Any]], ...] = (
     Preview,
     Examine,
     View,
+    Push,
+    Hold,
     Budget,
     Open,
     Advance,

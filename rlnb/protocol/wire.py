@@ -35,12 +35,16 @@ class Lines:
 
     def next(self) -> bytes | None:
         """Wait for a line and return it without its end; None at the end of the input."""
+        line = self.peek()
+        if line is not None:
+            self._read = self._read[len(line) + 1 :]
+        return line
+
+    def peek(self) -> bytes | None:
+        """Wait for a line and return it as :meth:`next`, which returns the same line again."""
         while not self.waiting(_LONG_S):
             pass
-        if self._after or b"\n" not in self._read:
-            return None
-        line, _, self._read = self._read.partition(b"\n")
-        return line
+        return None if self._after or b"\n" not in self._read else self._read.partition(b"\n")[0]
 
     def take(self, count: int) -> bytes:
         """Wait for some bytes that are no line and return them; fewer at the end of the input.

@@ -55,6 +55,12 @@ def shared_arguments(manifest: Manifest) -> dict[str, Json]:
     return {**values, **origins}
 
 
+def changed_arguments(then: Manifest, now: Manifest) -> dict[str, Json]:
+    """Return the arguments in which one run differs from another, with its own values; None for a default."""
+    theirs, ours = arguments_of(then), arguments_of(now)
+    return {name: ours.get(name) for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)}
+
+
 def argument(manifest: Manifest, name: str) -> Json:
     """Return an argument by a name of :func:`arguments_of`, or by a synonym; None if it was left at its default."""
     return arguments_of(manifest).get(SYNONYMS.get(name, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
     from rlnb.records.incidents import Alert, Restart, Shortage, Waits
+    from rlnb.records.lineage import Lineage
     from rlnb.records.video import Video
     from rlnb.spec import Json, Manifest, Result, Started, Task
 
@@ -312,6 +313,19 @@ class RunFacts:
     def config(self) -> Mapping[str, Json]:
         """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
         return {**arguments_of(self.manifest), **modules(self.started), **resolved_configs(self._record.folder)}
+
+    def lineage(self, among: Iterable[RunFacts] | None = None) -> Lineage:
+        """Return the runs that this run comes from, and those that come from it, as a small tree.
+
+        A run comes from the run that it repeats (``like=``), whose weights it starts from (``init_from=``), or whose
+        policy or data it takes (``inputs=``). Its manifest names them, also if their folders are gone.
+
+        Args:
+            among: Runs among which to look for those that come from it; None is all runs of the same folder.
+        """
+        from rlnb.records.lineage import lineage_of
+
+        return lineage_of(self._record, None if among is None else [run.record for run in among])
 
     @property
     def eta_s(self) -> float | None:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
-from rlnb.records.arguments import arguments_of, dumps_of, resolved_configs
+from rlnb.records.arguments import changed_arguments, dumps_of, resolved_configs
 from rlnb.records.record import RunRecord
 from rlnb.storage import entries, files
 
 if TYPE_CHECKING:
     from rlnb.records.layout import RunDir
-    from rlnb.spec import Json, Manifest, Started
+    from rlnb.spec import Json, Started
 
 MOST = 5
 """Largest number of config values that a sentence names."""
@@ -53,7 +53,7 @@ def differences(record: RunRecord) -> tuple[str, ...]:
         original, now = original_of(record), record.last_started
         then = original.last_started if original is not None else None
         if original is not None and then is not None and now is not None:
-            changes = _changes(original.manifest, record.manifest)
+            changes = {*changed_arguments(original.manifest, record.manifest)}
             return (
                 *of_versions(versions_of(original), versions_of(record)),
                 *_of_machines(original, then, now, changes),
@@ -83,12 +83,6 @@ def of_versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def _plugins(started: Started | None) -> dict[str, str]:
     return {f"plugin {name}": version for name, version in ((started and started.plugins) or {}).items()}
-
-
-def _changes(then: Manifest, now: Manifest) -> set[str]:
-    """Return the names of the arguments in which a repetition differs, by its user's wish."""
-    ours, theirs = arguments_of(now), arguments_of(then)
-    return {name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
 
 
 def _of_machines(original: RunRecord, then: Started, now: Started, changes: set[str]) -> Iterator[str]:

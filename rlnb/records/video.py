@@ -8,12 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.display.links import linked
 from rlnb.errors import RlnbError
 from rlnb.storage import files
 
 if TYPE_CHECKING:
     import numpy as np
     from PIL import Image
+
+    from rlnb.spec import Json
 
 INLINE_BYTES = 20 * 2**20
 """Maximum size of a video that is embedded in the notebook."""
@@ -49,6 +52,9 @@ class Video:
 
     def __repr__(self) -> str:
         return f"Video({str(self.path)!r}, {self.path.stat().st_size / 2**20:.1f} MiB)"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Json]:
+        return linked({self.path.name: self.path}, {"text/html": self._repr_html_(), "text/plain": str(self.path)})
 
     def _repr_html_(self) -> str:
         import html

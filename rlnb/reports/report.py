@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.display.links import LinkedPath
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.machine.packages import find_browser, install_line
@@ -58,7 +59,8 @@ figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
 def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, *, pdf: bool = False) -> Path:
     """Write a report of runs as one HTML file, next to the executed notebook, and return the path of the HTML file.
 
-    The notebook has the curves as Plotly figures. The HTML file needs no network and no JavaScript.
+    The notebook has the curves as Plotly figures. The HTML file needs no network and no JavaScript. A cell in
+    JupyterLab shows the path with links to open and download the file.
 
     Args:
         runs: A run, or several to compare.
@@ -97,7 +99,7 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
     _replace(target, page.encode())
     if pdf:
         _print(browser, target)
-    return target
+    return LinkedPath(target)
 
 
 def _ours(notebook: Path) -> bool:

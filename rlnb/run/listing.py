@@ -14,6 +14,7 @@ from rlnb.records import notes
 from rlnb.records.arguments import ARGUMENTS, argument, arguments_of
 from rlnb.records.facts import differences
 from rlnb.records.summary import summaries
+from rlnb.run.guesses import GuidedRuns
 from rlnb.run.run import Run
 from rlnb.run.waiting import wait_for
 
@@ -35,7 +36,7 @@ SPARSE = ("name", "reason")
 """Columns that are left out if they are empty."""
 
 
-class Runs(Sequence[Run]):
+class Runs(GuidedRuns, Sequence[Run]):
     """A sequence of runs, newest first."""
 
     def __init__(self, runs: Iterable[Run]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rlnb.contracts.launchers import MirrorLauncher
+from rlnb.display.links import LinkedPaths
 from rlnb.errors import RlnbError, RunError
 from rlnb.hooks import plugins
 from rlnb.jobs.alerts import follow
@@ -18,6 +19,7 @@ from rlnb.records.options import ExportOptions, env_mode, export_files_of, forma
 from rlnb.records.record import JobRecord
 from rlnb.records.remote import REMOTE
 from rlnb.records.source_diff import SourceDiff, source_diff
+from rlnb.run.guesses import GuidedRun
 from rlnb.run.waiting import wait_for
 from rlnb.simulation.placement import takes_launcher
 from rlnb.spec import ENDED, EnvMode, Task
@@ -49,7 +51,7 @@ CANCEL_S = 30.0
 """Seconds that ``resume`` waits for a job that was just cancelled to end."""
 
 
-class Run(RunFacts):
+class Run(GuidedRun, RunFacts):
     """A run: everything in its folder, and the verbs on it.
 
     Its state is read from the folder, so any number of kernels can hold the same run.
@@ -375,7 +377,7 @@ class Run(RunFacts):
         )
         result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
         assert result is not None, "a completed export has written result.json"
-        return {file.format: file.path for file in export_files_of(result, self._record.folder)}
+        return LinkedPaths({file.format: file.path for file in export_files_of(result, self._record.folder)})
 
     def job_script(
         self,

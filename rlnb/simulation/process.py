@@ -13,6 +13,7 @@ import itertools
 import logging
 import math
 import os
+import queue
 import shlex
 import shutil
 import subprocess
@@ -99,6 +100,8 @@ class SimulatorProcess:
         self._is_adopted = False
         self._condition = Condition(job.launcher.name if job is not None else "")
         self._forwards: dict[int, Forward] = {}
+        self._side_answers: dict[int, queue.SimpleQueue[Answer | Failure | None]] = {}
+        """Where the threads of side requests wait for their answers, by the number of the call."""
         self._doing = ("", 0.0)
         self._settling: threading.Thread | None = None
         self._lock, self._closing = threading.Lock(), False
@@ -185,7 +188,37 @@ class SimulatorProcess:
                     self._settling = threading.Thread(target=self._end_call, args=(number,), daemon=True, name="settle")
                     self._settling.start()
                 raise
+            finally:
+                for answers in [*self._side_answers.values()]:
+                    answers.put(None)  # no thread reads their answers any more
             raise self._end()
+
+    def side_request(self, request: Request[A]) -> A:
+        """Send a request that the worker answers while it shows a 3D view; return the answer.
+
+        Raises:
+            RlnbError: The worker refused the request. The error has the same class as in the worker.
+            WorkerError: The simulator has ended, or it has not answered within the time limit of the request.
+        """
+        number, answers = next(self._ids), queue.SimpleQueue[Answer | Failure | None]()
+        self._side_answers[number] = answers
+        try:
+            self._link.send(messages.call(number, request))
+            message = answers.get(timeout=request.limit_s)
+        except queue.Empty:
+            raise WorkerError(
+                f"The view has not done this within {request.limit_s:.0f} s, and does it with its next step. "
+                "If its simulation is paused in the browser, resume it."
+            ) from None
+        except (BrokenPipeError, ValueError):  # the thread of the other request reports the end
+            message = None
+        finally:
+            del self._side_answers[number]
+        if message is None:
+            raise WorkerError("The simulator has ended.")
+        if isinstance(message, Failure):
+            raise messages.error_of(message)
+        return self._value_of(request, message.value)
 
     def _value_of(self, request: Request[A], value: Json) -> A:
         """Return an answer. The port of a server on another machine becomes one of this machine that leads to it."""
@@ -298,6 +331,8 @@ class SimulatorProcess:
             self._link.receive(message)
         elif isinstance(message, messages.Connected) and self.job is not None:
             self.job.note(message)
+        elif isinstance(message, Answer | Failure) and (answers := self._side_answers.get(message.id)) is not None:
+            answers.put(message)
         return message
 
     def _send(self, message: messages.Call | messages.Adoption, request: Request[Any] | None = None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -50,14 +52,31 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
     """Return the card that the warm simulator makes, and cache it."""
     with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
         card = pool.request(requests.Card(task=task), python, asset_root)
-    path = card_path(root, task, python, asset_root)
     is_faulty = bool(card.requires) or any(asset.fix for asset in card.own_assets.values())
-    if path is not None and not is_faulty:  # a fault is looked at again
+    if not is_faulty:  # a fault is looked at again
+        _keep(card_path(root, task, python, asset_root), card)
+    return card
+
+
+def _keep(path: Path | None, card: TaskCard) -> None:
+    """Write a card into its file, if it has one."""
+    if path is not None:
         with contextlib.suppress(OSError, ForeignLinkError):  # only a cache; other code reports an unwritable root
             files.make_folder(path.parent)
             entries.remove(path)
             files.write_once(path, card)
-    return card
+
+
+def keep_term_sizes(
+    task: Task, python: str | None, asset_root: str | None, sizes: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Add the sizes of terms, which an env of the task has told, to the cached card."""
+    if not sizes or task.overrides:  # other values can make terms of other sizes
+        return
+    where = (options.folders, task, python or options.python, asset_root or options.asset_root)
+    card = cached_card(*where)
+    if card is not None and card.term_sizes != sizes:
+        _keep(card_path(*where), dataclasses.replace(card, term_sizes=sizes))
 
 
 def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.configs.agent import AgentArgument
 from rlnb.diagnosis.rules import DIAGNOSIS, FAILED, FUNCTION
-from rlnb.errors import RlnbError, did_you_mean
+from rlnb.errors import ArgumentError, RlnbError, did_you_mean
 from rlnb.hooks import plugins
 from rlnb.jobs.alerts import AlertFunction
 from rlnb.spec import Json, Manifest, Task
@@ -41,6 +41,8 @@ class Argument:
     """Whether a page may give it. A page names no code and no file, which the check of a form would execute or read."""
     choices: tuple[str, ...] = ()
     """Texts that the field offers."""
+    several: bool = False
+    """Whether the field takes several texts, with commas between them."""
     example: int | None = None
     """A number to suggest, for an argument that has to be a positive whole number."""
     of_scripts: bool = False
@@ -182,7 +184,9 @@ class TrainArguments:
         """Weights to start from: a run or its id, for the run's last checkpoint, or the path of a checkpoint.
         Optimiser and counters start anew; use ``run.resume()`` to continue with them.""",
         none=True,
+        of_pages=True,
         option="Run or checkpoint that supplies the initial weights.",
+        label="Run with the first weights",
     )
     inputs: Mapping[str, RunFacts | str | Path] | None = argument(
         None,
@@ -217,6 +221,7 @@ class TrainArguments:
         example=50,
         none=True,
         option="Iterations between two films; default: none.",
+        label="Iterations between films",
     )
     alerts: AlertArgument = argument(
         (),
@@ -229,6 +234,8 @@ class TrainArguments:
         (``run.flight``).""",
         recorded="alerts",
         of_pages=True,
+        label="Alerts",
+        several=True,
     )
     launcher: Launcher | None = argument(
         None,
@@ -258,6 +265,8 @@ class TrainArguments:
         """Tags by which the run can be found.""",
         recorded="tags",
         of_pages=True,
+        label="Tags",
+        several=True,
         of_scripts=True,
     )
     warm: bool | None = argument(
@@ -291,13 +300,13 @@ class TrainArguments:
             arguments: All other arguments, by name.
 
         Raises:
-            TypeError: A name in ``arguments`` is not an argument of ``rlnb.train``.
+            ArgumentError: A name in ``arguments`` is not an argument of ``rlnb.train``.
             RlnbError: Both task and script are missing, or the launcher is a string.
         """
         for name in arguments:
             if name not in TRAIN_ARGUMENTS:
                 hint = did_you_mean(name, TRAIN_ARGUMENTS)
-                raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
+                raise ArgumentError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
         if any(isinstance(value, float) or type(value).__module__ == "numpy" for value in arguments.values()):
             whole_numbers = {field.name for field in dataclasses.fields(cls) if takes_whole_numbers(field.name)}
             read = {name: whole if name in whole_numbers else builtin for name in arguments}

@@ -11,17 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb.configs.agent import horizon_of, libraries_of
-from rlnb.configs.card import (
-    GENERIC,
-    MULTI_AGENT,
-    AgentCard,
-    ConfigField,
-    Fields,
-    TaskCard,
-    check_agent,
-    check_overrides,
-    runtime_problems,
-)
+from rlnb.configs.card import GENERIC, MULTI_AGENT, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.configs.checks import check_agent, check_overrides, runtime_problems
 from rlnb.contracts.launchers import Launcher
 from rlnb.contracts.libraries import Library, Space, Spaces
 from rlnb.diagnosis.rules import Rule

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rlnb.configs import card
+from rlnb.configs import checks
 from rlnb.configs.agent import AgentChoice, agent_choice, without_ruled
 from rlnb.configs.card import TaskCard
 from rlnb.contracts.launchers import Launcher
@@ -109,7 +109,7 @@ def _looked_up(request: TrainArguments, root: Root, problems: list[Problem]) -> 
     task = as_task(request.task, root)
     lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
     if lookup.card is not None and lookup.card.chosen:
-        card.tell_chosen(lookup.card)
+        checks.tell_chosen(lookup.card)
     if lookup.library is not None and lookup.agent is not None:
         arguments = {name: getattr(request, name) for name in {*lookup.library.overruled.values()} - {""}}
         agent, ruled = without_ruled(agent, lookup.library, lookup.agent, arguments)

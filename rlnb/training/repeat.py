@@ -49,7 +49,7 @@ def request_of(task: Task | str | None, arguments: Arguments) -> TrainArguments:
         arguments: All other arguments of the call, by name.
 
     Raises:
-        TypeError: A name in ``arguments`` is not an argument of ``rlnb.train``.
+        ArgumentError: A name in ``arguments`` is not an argument of ``rlnb.train``.
         RunError: The run is another user's and not trusted, or cannot be repeated.
         RlnbError: As for :meth:`TrainArguments.of`, or ``like`` is not a run.
     """
@@ -87,7 +87,7 @@ def requests_of(task: Task | str | None, arguments: Arguments) -> list[TrainArgu
     """Return the requests of a call: one, or one for each seed of a list.
 
     Raises:
-        TypeError: As for :func:`request_of`.
+        ArgumentError: As for :func:`request_of`.
         RlnbError: As for :func:`request_of`, or a seed is there twice.
     """
     seeds = seeds_of(arguments)

@@ -10,6 +10,7 @@ from rlnb.protocol.requests import Examine
 from rlnb.records.facts import RunFacts
 from rlnb.simulation.pool import pool
 from rlnb.spec import Manifest, Task
+from rlnb.tasks.card_cache import keep_term_sizes
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run
 from rlnb.training.plan import Plan, make_plan
@@ -91,6 +92,7 @@ def examine(manifest: Manifest, *, warm: bool | None) -> list[Problem]:
             examination = pool.request(request, manifest.python, manifest.asset_root, warm=warm)
     except RlnbError as exc:  # an error in the task's own code is what the check is for
         return [Problem(what=str(exc))]
+    keep_term_sizes(manifest.task, manifest.python, manifest.asset_root, examination.term_sizes)
     return [
         Problem(what=finding.what, fix=finding.fix, note=finding.level == "note") for finding in examination.findings
     ]

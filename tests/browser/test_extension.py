@@ -189,6 +189,22 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     assert hosted.problems == []
 
 
+def test_a_report_in_a_cell_is_opened_and_downloaded(hosted: Lab) -> None:
+    page = hosted.page
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait(60)
+    code = f"import rlnb\nrlnb.get_run({run.id!r}).report()"
+    page.evaluate("code => void window.jupyterapp.commands.execute('rlnb:insert', {code, run: true})", code)
+    with page.context.expect_page(timeout=90 * SECONDS) as opened:
+        page.get_by_role("link", name="Open report.html").click(timeout=90 * SECONDS)
+    opened.value.get_by_text(run.id).first.wait_for(timeout=20 * SECONDS)
+    assert opened.value.url.startswith(f"{hosted.url}rlnb/runs/")
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download report.html").click()
+    assert saved.value.suggested_filename == "report.html"
+    look(hosted, "links")
+    assert hosted.problems == []
+
+
 @pytest.mark.isaaclab
 def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from rlnb.worker.assets.packs import build
@@ -282,6 +298,33 @@ def test_a_page_shows_what_runs_cost_and_the_list_why_they_wait(hosted: Lab) -> 
     page.get_by_role("heading", name="Goodput of 1 run").wait_for(timeout=20 * SECONDS)
     look(hosted, "goodput-run")
     assert hosted.problems == []
+
+
+def test_the_lineage_of_a_run_leads_to_the_tabs_of_its_relatives(hosted: Lab) -> None:
+    page = hosted.page
+    first = rlnb.train("Echo", library="echo", max_iterations=5, name="walk").wait(60)
+    first.resume(max_iterations=10).wait(60)
+    second = rlnb.train("Echo", library="echo", max_iterations=5, init_from=first, name="climb <b>").wait(60)
+    third = rlnb.train(like=second, seed=7).wait(60)
+    row(page, second).dblclick(timeout=20 * SECONDS)
+    tree = page.get_by_role("list", name="Lineage")
+    tree.get_by_role("button", name=third.id).wait_for(timeout=20 * SECONDS)
+    lines = tree.get_by_role("listitem").all_inner_texts()
+    assert [text.split()[0] for text in lines] == ["walk", "climb", third.id]
+    assert "resumed from iteration 5" in lines[0]
+    assert "initialised with model_9.json" in lines[1]
+    assert "repeat, initialised with model_9.json of walk · seed 7" in lines[2]
+    tree.scroll_into_view_if_needed()
+    look(hosted, "lineage")
+    tree.get_by_role("button", name=third.id).click()
+    page.locator(".rlnb-RunView:visible h2").get_by_text("Echo").wait_for(timeout=20 * SECONDS)
+    shutil.rmtree(second.path)
+    page.locator(".rlnb-RunView:visible").get_by_text("deleted or moved").wait_for(timeout=30 * SECONDS)
+    look(hosted, "lineage-gone")
+    alone = rlnb.train("Echo", library="echo", max_iterations=5).wait(60)
+    row(page, alone).dblclick(timeout=20 * SECONDS)
+    page.locator(".rlnb-RunView:visible").get_by_role("heading", name="Jobs").wait_for(timeout=20 * SECONDS)
+    assert page.locator(".rlnb-RunView:visible .rlnb-Lineage").count() == 0
 
 
 def test_settings_are_in_the_editor_and_persist(hosted: Lab) -> None:

@@ -38,7 +38,7 @@ def test_a_scene_is_visible_and_moves_below_a_base_url(tmp_path: Path) -> None:
         picture = opened.page.locator(".jp-OutputArea-output iframe").screenshot(timeout=PICTURE_MS)
         return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
 
-    write_notebook(tmp_path / "scene.ipynb", OPEN, "scene.close(); print(scene.alive, scene)")
+    write_notebook(tmp_path / "scene.ipynb", OPEN, "scene.push(2.0); scene.close(); print(scene.alive, scene)")
     with lab(tmp_path, env={"RLNB_ROOT": str(tmp_path / "rlnb-runs")}) as opened:
         opened.open("scene.ipynb")
         opened.run(0, timeout_s=240)
@@ -54,6 +54,7 @@ def test_a_scene_is_visible_and_moves_below_a_base_url(tmp_path: Path) -> None:
         second = seen()
         assert len(np.unique(first.reshape(-1, 3), axis=0)) > 100, "the page shows a scene"
         assert (np.abs(first - second).max(axis=-1) > 16).sum() > PIXELS_MOVED
+        frame.content_frame().get_by_role("button", name="Push", exact=True).click(timeout=PICTURE_MS)
         opened.screenshot(tmp_path / "scene.png")
         opened.run(1)
         assert opened.text(1).startswith("False Viewer(")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rlnb
@@ -42,6 +43,33 @@ def test_a_view_is_alive_until_it_is_closed(python: str, tmp_path: Path) -> None
 def test_a_worker_that_cannot_show_a_view_reports_why(python: str, tmp_path: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="viser is not installed"):
         rlnb.view(rlnb.Task(id="Demo"), seed=13, python=python)
+
+
+def test_robots_are_pushed_and_commands_are_held(python: str, tmp_path: Path) -> None:
+    shown = rlnb.view(rlnb.Task(id="Demo"), python=python)
+    assert shown.commands == {"base_velocity": {"lin_vel_x": (-1.0, 1.0)}}
+    shown.push()
+    shown.push(np.float32(0.5))
+    shown.push(np.array([1, -2]))
+    assert [request["velocity"] for request in asked(tmp_path, "push")] == [[1.0], [0.5], [1.0, -2.0]]
+    shown.command("base_velocity", (1, 0, 0.5))
+    shown.command("base_velocity", None)
+    assert [request["value"] for request in asked(tmp_path, "hold")] == [[1.0, 0.0, 0.5], None]
+    shown.close()
+
+
+def test_what_is_no_number_does_not_reach_the_worker(python: str, tmp_path: Path) -> None:
+    shown = rlnb.view(rlnb.Task(id="Demo"), python=python)
+    with pytest.raises(rlnb.RlnbError, match=r"velocity='fast' is not a row of numbers. Use velocity=\(1.0, 0.0\)"):
+        shown.push("fast")  # type: ignore[arg-type]
+    with pytest.raises(rlnb.RlnbError, match=r"value=1.0 is not a row of numbers"):
+        shown.command("base_velocity", 1.0)  # type: ignore[arg-type]
+    with pytest.raises(rlnb.RlnbError, match="name=1 is not text"):
+        shown.command(1, None)  # type: ignore[arg-type]
+    assert asked(tmp_path, "push") == asked(tmp_path, "hold") == []
+    shown.close()
+    with pytest.raises(rlnb.RlnbError, match="The view of Demo has ended"):
+        shown.push()
 
 
 def test_wrong_numbers_are_refused_before_a_process_is_started(python: str, tmp_path: Path) -> None:

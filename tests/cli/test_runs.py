@@ -88,6 +88,19 @@ def test_runs_and_show_say_why_a_run_waits_or_has_failed(invoke: Invoke, tmp_pat
     assert "no such partition" in invoke("runs").stdout
 
 
+def test_show_ends_with_the_lineage_of_a_run_that_has_one(invoke: Invoke, tmp_path: Path) -> None:
+    for name, parent in (("20260101-000000-echo-echo-0000", None), ("20260102-000000-echo-echo-0001", HOSTILE)):
+        run = RunDir(tmp_path / "runs" / name)
+        run.path.mkdir(parents=True)
+        created = "2026-01-01T00:00:00+00:00"
+        manifest = Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo", like=parent)
+        files.write_once(run.manifest, manifest)
+    assert "this run" not in invoke("show", "echo-0000").stdout
+    shown = invoke("show", "echo-0001").stdout.splitlines()
+    assert shown[-2] == f"{HOSTILE}: deleted or moved"
+    assert shown[-1].startswith("└─ 20260102-000000-echo-echo-0001: repeat, ")
+
+
 def test_runs_as_json_can_be_read_by_every_parser(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:
     id = start("--tag", HOSTILE)
     ended(id)

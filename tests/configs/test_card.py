@@ -7,19 +7,8 @@ import sys
 
 import pytest
 
-from rlnb.configs.card import (
-    NEWTON,
-    WARP,
-    AgentCard,
-    Asset,
-    AssetRoot,
-    CameraCard,
-    ConfigField,
-    Selectors,
-    TaskCard,
-    check_task,
-    runtime_problems,
-)
+from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
+from rlnb.configs.checks import NEWTON, WARP, check_task, runtime_problems
 from rlnb.errors import CheckError, RlnbError
 from rlnb.machine.packages import install_line
 from rlnb.settings import options
@@ -156,12 +145,11 @@ def test_what_was_chosen_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
         check_task(Task(id="Mine"), card)
     (record,) = caplog.records
     assert record.message == (
-        "Mine leaves its physics to Isaac Sim, which is not installed. "
-        "It runs with sim.physics=NewtonCfg() and camera.renderer_cfg=NewtonWarpRendererCfg()."
+        "Without Isaac Sim, Mine runs with sim.physics=NewtonCfg() and camera.renderer_cfg=NewtonWarpRendererCfg()."
     )
     caplog.clear()
     check_task(Task(id="Mine"), dataclasses.replace(card, chosen=card.chosen[1:]))
-    assert "Mine leaves its renderer to Isaac Sim" in caplog.text
+    assert "Without Isaac Sim, Mine runs with camera.renderer_cfg" in caplog.text
     caplog.clear()
     check_task(LIFT, TaskCard(task="Lift"))
     assert not caplog.records

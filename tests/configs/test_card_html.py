@@ -65,6 +65,7 @@ def test_a_card_shows_what_a_task_is() -> None:
         "episode": "5 s, 500 steps of 10 ms",
         "observation terms of &#x27;policy&#x27;": "position, speed",
         "action terms": "force",
+        "sizes of terms": "known after the first preview, or rlnb.check(task, deep=True)",
         "reward terms": "alive 1.5",
         "terminations": "time_out",
         "events": "reset_pole",
@@ -81,6 +82,14 @@ def test_a_card_shows_what_a_task_is() -> None:
     }
     assert "<summary>12 config values</summary>" in page
     assert page.count("rewards.alive.params.scale") == 1
+
+
+def test_a_card_shows_the_sizes_of_terms_that_an_env_has_told() -> None:
+    sizes = {"observations.policy": {"position": "3 x 64 x 64"}, "actions": {"force": "1"}}
+    shown = rows(card_html(dataclasses.replace(CARD, term_sizes=sizes)))
+    assert shown["observation terms of &#x27;policy&#x27;"] == "position 3 x 64 x 64, speed"
+    assert shown["action terms"] == "force 1"
+    assert "sizes of terms" not in shown
 
 
 def test_a_card_is_a_few_lines_of_text_in_a_terminal() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.configs.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard, check_overrides, check_values
+from rlnb.configs.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard
+from rlnb.configs.checks import check_overrides, check_values
 from rlnb.plugin import Problem
 
 FIELDS = {

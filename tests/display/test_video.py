@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from users import as_root, given, link
 
+from rlnb.display.links import FILES
 from rlnb.records import video
 from rlnb.records.video import Mp4, Video
 from rlnb.reports import sections
@@ -42,6 +43,12 @@ def test_a_video_plays_inline_unless_it_is_too_large(film: Video, monkeypatch: p
     page = film._repr_html_()
     assert "too large to be shown inline" in page
     assert "<b>" not in page
+
+
+def test_a_cell_shows_the_video_and_names_its_file(film: Video) -> None:
+    data = film._repr_mimebundle_()
+    assert data["text/html"] == film._repr_html_()
+    assert data[FILES] == {"files": [{"path": str(film.path), "name": "<b>.mp4"}]}
 
 
 def test_its_still_is_the_picture_in_its_middle(film: Video) -> None:

@@ -94,6 +94,8 @@ RESULTS = [
     "Goodput",
     "Groups",
     "JobRecord",
+    "Lineage",
+    "LineageRun",
     "LiveView",
     "Manifest",
     "Metrics",

@@ -125,9 +125,52 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users_own_code(tmp_p
     assert traceback is not None
     place, own = location_of_error(raised.value.with_traceback(traceback.tb_next))  # without this test's own frame
     assert place == f"{file}, line 4, in reward"
-    assert "return reward()" in own
-    assert "return json.loads('{')" in own
-    assert "decoder.py" not in own
+    assert own.splitlines() == [
+        "  from line 7, in step: return reward()",
+        "    return json.loads('{')",
+        "           ^^^^^^^^^^^^^^^",
+    ]
+
+
+def test_only_the_last_calls_that_led_to_an_error_are_shown(tmp_path: Path) -> None:
+    file, other = tmp_path / "puck.py", tmp_path / "again.py"
+    file.write_text("def fall(depth):\n    return fall(depth - 1) if depth else missing\n")
+    other.write_text("def first(fall):\n    return fall(0)\n")
+    fall = runpy.run_path(str(file))["fall"]
+    with pytest.raises(NameError) as raised:
+        fall(50)
+    _, own = location_of_error(raised.value)
+    assert own.count("  from line 2, in fall:") == 2
+    with pytest.raises(NameError) as raised:
+        runpy.run_path(str(other))["first"](fall)
+    _, own = location_of_error(raised.value)
+    assert f"  from {other}, line 2, in first: return fall(0)\n" in own, "another file is named"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import json\n    json.dumbs({})", "has no attribute 'dumbs'. Did you mean: 'dumps'?"),
+        (
+            f"raise TypeError({'no, but expected one of:' + chr(10) + ' * (Tensor)' * 5 + chr(10) * 5!r})",
+            "TypeError: no",
+        ),
+    ],
+)
+def test_an_error_of_own_code_is_short_and_has_the_name_that_python_suggests(
+    tmp_path: Path, body: str, words: str
+) -> None:
+    file = tmp_path / "puck.py"
+    file.write_text(f"def reward():\n    {body}\n")
+    reward = runpy.run_path(str(file))["reward"]
+    try:
+        reward()
+    except (AttributeError, TypeError) as exc:
+        failure = messages.failure(1, exc)
+    first, *rest = str(messages.error_of(failure)).splitlines()
+    assert first.startswith(f"{file}, line ")
+    assert first.endswith(words)
+    assert len(rest) <= 4
 
 
 def test_the_place_of_a_syntax_error_is_its_line(tmp_path: Path) -> None:

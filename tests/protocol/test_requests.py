@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -76,6 +77,9 @@ EXAMPLES: list[Request[Any]] = [
         out="/tmp/out",
     ),
     requests.View(task=TASK, num_envs=1, speed=2),
+    requests.Push(velocity=(1.0, 0.0)),
+    requests.Hold(name="base_velocity", value=(0.5, 0.0, -1.0)),
+    requests.Hold(name="base_velocity", value=None),
     requests.Budget(task=TASK, sizes=((64, 48), (128, 96)), envs=(1, 4), frames=5),
     requests.Open(task=TASK, actions="zero"),
     requests.Debug(task=TASK, num_envs=2, out="/tmp/out"),
@@ -100,6 +104,8 @@ def test_each_request_has_its_own_verb_and_answer_type() -> None:
     answers = {request: answer_type(request) for request in requests.ALL}
     assert {request for request, answer in answers.items() if answer is None} == {
         requests.Ping,
+        requests.Push,
+        requests.Hold,
         requests.Close,
         requests.RunJob,
     }
@@ -114,6 +120,13 @@ def test_a_malformed_request_is_refused() -> None:
         from_json(requests.Preview, {**values, "actions": "wild"})
     with pytest.raises(RlnbError, match="Did you mean 'num_envs'"):
         from_json(requests.Preview, {**values, "num_env": 3})
+    with pytest.raises(RlnbError, match="Push: velocity="):
+        from_json(requests.Push, {"velocity": ["fast"]})
+
+
+def test_the_address_of_a_view_survives_json() -> None:
+    address = requests.ViewAddress(port=1, commands={"base_velocity": {"lin_vel_x": (-1.0, 1.0)}})
+    assert from_json(requests.ViewAddress, json.loads(json.dumps(to_json(address)))) == address
 
 
 def test_the_time_of_a_frame_is_the_median() -> None:

@@ -34,6 +34,14 @@ def test_lines_come_in_their_order_even_if_they_arrive_together(pipe: tuple[Line
     assert lines.next() == b"second"
 
 
+def test_a_line_that_was_looked_at_is_still_the_next_one(pipe: tuple[Lines, IO[bytes]]) -> None:
+    lines, end = pipe
+    end.write(b"first\nsecond\n")
+    assert [lines.peek(), lines.peek(), lines.next(), lines.peek()] == [b"first", b"first", b"first", b"second"]
+    end.close()
+    assert [lines.next(), lines.peek(), lines.next()] == [b"second", None, None]
+
+
 def test_lines_that_arrive_later_are_seen_too(pipe: tuple[Lines, IO[bytes]]) -> None:
     lines, end = pipe
     end.write(b"first\n")

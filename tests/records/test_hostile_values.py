@@ -109,6 +109,7 @@ def write(run: Path, kept: Mapping[str, Mapping[str, Any]], *, without: Sequence
 PAGES: tuple[Callable[[rlnb.Run], object], ...] = (
     lambda run: run._repr_html_(),
     lambda run: run.goodput()._repr_html_(),
+    lambda run: run.lineage()._repr_html_(),
     lambda run: "".join(part([run]) for part in (sections.summary, sections.parameters, sections.provenance)),
 )
 USES: tuple[Callable[[rlnb.Run], object], ...] = (

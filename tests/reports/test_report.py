@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import rlnb
+from rlnb.display.links import FILES
 from rlnb.machine.packages import find_browser
 from rlnb.plugin import hookimpl
 from rlnb.reports import report
@@ -154,6 +155,7 @@ def test_a_path_without_the_html_suffix_is_refused(runs, tmp_path):
 def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(runs, echo_root):
     path = rlnb.report(runs)
     assert path.parent == echo_root / "reports"
+    assert FILES in path._repr_mimebundle_()
     page = path.read_text()
     assert "echo crashes at iteration 3" in page
     assert "iteration 2 of 20" in page

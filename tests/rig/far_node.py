@@ -50,11 +50,17 @@ def preview(request, exchange):
 
 def view(request, exchange):
     server = socket.create_server(("127.0.0.1", 0))
-    exchange.tell(requests.Address(port=server.getsockname()[1]))
-    while True:
-        connection, _ = server.accept()
+    server.settimeout(0.05)
+    address = requests.ViewAddress(port=server.getsockname()[1])
+    exchange.tell(address)
+    while not exchange.side_calls.answer(lambda push: None):
+        try:
+            connection, _ = server.accept()
+        except TimeoutError:
+            continue
         connection.sendall(b"the view got " + connection.recv(1 << 16))
         connection.close()
+    return address
 
 faulthandler.register(signal.SIGUSR1)
 serve.IDLE_S = 60.0

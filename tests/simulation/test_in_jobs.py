@@ -117,6 +117,7 @@ def test_the_port_of_a_view_is_one_of_this_machine(living: SimulatorProcess) -> 
         with socket.create_connection(("127.0.0.1", ports[0]), timeout=20) as browser:
             browser.sendall(text)
             assert browser.recv(100) == b"the view got " + text
+    view.side_request(requests.Push(velocity=(1.0, 0.5)))
     view.close()
     thread.join(WAIT_S)
     assert not thread.is_alive()

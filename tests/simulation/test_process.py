@@ -66,7 +66,22 @@ def card(request, exchange):
 faulthandler.register(signal.SIGUSR1)
 serve.IDLE_S = 60.0
 serve._load = lambda: AssetRoot(path=os.environ.get("RLNB_ASSET_ROOT", ""))
-serve._HANDLERS = {**serve._HANDLERS, requests.Card: card}
+def view(request, exchange):
+    def push(push):
+        if push.velocity == (666.0,):
+            os._exit(1)
+        if push.velocity == (777.0,):
+            time.sleep(0.7)
+        if push.velocity != (1.0, 0.0):
+            raise errors.RlnbError(f"a push of {push.velocity}")
+
+    address = requests.ViewAddress(port=1)
+    exchange.tell(address)
+    while not exchange.side_calls.answer(push):
+        time.sleep(0.01)
+    return address
+
+serve._HANDLERS = {**serve._HANDLERS, requests.Card: card, requests.View: view}
 sys.exit(serve.serve(Path(sys.argv[-1])))
 """
 
@@ -124,6 +139,47 @@ def test_an_error_of_rlnb_keeps_its_class_and_its_message(
 ) -> None:
     error = error_of(worker, task)
     assert (type(error), str(error)) == (kind, message)
+
+
+@pytest.fixture
+def shown(own_worker: SimulatorProcess) -> Iterator[Future[requests.ViewAddress]]:
+    """A view of the worker, which is open."""
+    opened, view = threading.Event(), requests.View(task=rlnb.Task(id="Demo"), num_envs=1)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(own_worker.request, view, meanwhile=lambda _: opened.set())
+        assert opened.wait(60)
+        yield future
+        own_worker.close()
+
+
+def test_side_requests_are_answered_while_a_view_is_open(
+    own_worker: SimulatorProcess, shown: Future[requests.ViewAddress]
+) -> None:
+    own_worker.side_request(requests.Push(velocity=(1.0, 0.0)))
+    with pytest.raises(rlnb.RlnbError, match=r"a push of \(2.0,\)"):
+        own_worker.side_request(requests.Push(velocity=(2.0,)))
+    assert not shown.done(), "the view goes on"
+    own_worker.close()
+    with pytest.raises(rlnb.WorkerError, match="The warm simulator ended"):
+        shown.result(10)
+    with pytest.raises(rlnb.WorkerError, match=r"The simulator has ended\."):
+        own_worker.side_request(requests.Push(velocity=(1.0, 0.0)))
+
+
+def test_a_side_request_ends_with_the_worker(own_worker: SimulatorProcess, shown: Future[requests.ViewAddress]) -> None:
+    with pytest.raises(rlnb.WorkerError, match=r"The simulator has ended\."):
+        own_worker.side_request(requests.Push(velocity=(666.0,)))
+    with pytest.raises(rlnb.WorkerError, match="The warm simulator ended"):
+        shown.result(10)
+
+
+def test_a_side_request_is_given_up_after_its_time(
+    own_worker: SimulatorProcess, shown: Future[requests.ViewAddress], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests.Push, "limit_s", 0.5)
+    with pytest.raises(rlnb.WorkerError, match="resume it"):
+        own_worker.side_request(requests.Push(velocity=(777.0,)))
+    own_worker.side_request(requests.Push(velocity=(1.0, 0.0)))
 
 
 def test_a_check_error_keeps_its_problems(worker: SimulatorProcess) -> None:

@@ -63,6 +63,18 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     assert cards.cached_card(options.folders, task, None, None) is None, "an asset of the card is gone"
 
 
+def test_the_sizes_of_terms_that_an_env_tells_are_added_to_the_card(root: Path) -> None:
+    source.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
+    task, sizes = rlnb.task("Demo"), {"actions": {"force": "1"}}
+    cards.keep_term_sizes(task, None, None, sizes)
+    assert cards.cached_card(options.folders, task, None, None) is None, "there is no card yet"
+    cache(task, CARD)
+    cards.keep_term_sizes(rlnb.task("Demo", overrides={"sim.dt": 1.0}), None, None, sizes)
+    assert task.card() == CARD, "another value can make terms of other sizes"
+    cards.keep_term_sizes(task, None, None, sizes)
+    assert task.card() == dataclasses.replace(CARD, term_sizes=sizes)
+
+
 def test_a_card_is_made_anew_once_a_file_of_its_package_was_written(root: Path, tmp_path: Path) -> None:
     source = tmp_path / "tasks.py"
     source.write_text("NUM_ENVS = 4\n")

@@ -99,8 +99,11 @@ def test_an_argument_is_recorded_where_it_says() -> None:
 
 
 def test_an_unknown_argument_is_refused_with_the_closest_name() -> None:
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_iteration'. Did you mean 'max_iterations'"):
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'max_iteration'. Did you mean 'max_iterations'"
+    ) as raised:
         rlnb.train("Echo", max_iteration=3)  # type: ignore[call-arg]
+    assert isinstance(raised.value, rlnb.RlnbError), "a notebook shows this line without the frames of rlnb"
 
 
 CARD = TaskCard(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rlnb.configs.card import AgentCard, ConfigField, TaskCard, check_agent
+from rlnb.configs.card import AgentCard, ConfigField, TaskCard
+from rlnb.configs.checks import check_agent
 from rlnb.contracts.libraries import Library
 from rlnb.hooks import plugins
 from rlnb.plugin import Problem

@@ -109,4 +109,4 @@ def test_a_plan_says_what_was_chosen_in_place_of_isaac_sim(
     files.warn_once.cache_clear()
     monkeypatch.setattr(lookup, "card_of", lambda *_: TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()",)))
     make_plan(TrainArguments(task="Mine", library="rsl_rl"))
-    assert "Mine leaves its physics to Isaac Sim, which is not installed." in caplog.text
+    assert "Without Isaac Sim, Mine runs with sim.physics=NewtonCfg()." in caplog.text

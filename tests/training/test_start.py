@@ -22,6 +22,7 @@ from rlnb.launchers import LocalLauncher
 from rlnb.machine.cores import available
 from rlnb.plugin import Problem, Result
 from rlnb.records.layout import RunDir
+from rlnb.records.lineage import Lineage, LineageRun
 from rlnb.records.source_diff import SourceDiff
 from rlnb.results import AgentConfig, Comparison, Diagnosis, EnvStep, Evaluation, Symptom
 from rlnb.simulation.pool import pool
@@ -427,7 +428,9 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     step = EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
     healthy = Diagnosis(run=HOSTILE, points=99)
     changed = SourceDiff([f"+{HOSTILE}"])
-    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step, changed):
+    relative = LineageRun(id=HOSTILE, name=HOSTILE, origin=HOSTILE, changes={HOSTILE: HOSTILE})
+    lineage = Lineage(id=HOSTILE, runs=(relative,))
+    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step, changed, lineage):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html
@@ -441,5 +444,5 @@ def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     # test_pruning.py, test_verify.py and test_video.py.
     elsewhere = {"TaskCard", "Notes", "Pruning", "Synchronisation", "Video"}
     elsewhere |= {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
-    here = {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs", "SourceDiff"}
+    here = {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Lineage", "Run", "Runs", "SourceDiff"}
     assert tables == here | elsewhere

@@ -131,13 +131,26 @@ def test_a_field_of_the_wrong_type_is_a_problem(root: Path) -> None:
     assert text == "tags=5 is not a list. tags=['5']"
 
 
-@pytest.mark.parametrize("field", ["script", "init_from", "inputs", "python", "asset_root"])
+@pytest.mark.parametrize("field", ["script", "inputs", "python", "asset_root"])
 def test_paths_of_code_are_no_fields_of_a_form(root: Path, field: str) -> None:
     assert texts_of("local", **{field: "/x/evil.py"}) == [f"{field!r} is not a field of the form."]
 
 
 def test_agent_values_are_never_read_from_a_file(root: Path) -> None:
     assert texts_of("local", agent="/x/agent.yaml") == ["agent is not a table of names and values."]
+
+
+def test_first_weights_are_those_of_a_run_and_never_of_a_file(root: Path, tmp_path: Path) -> None:
+    parent = rlnb.train("Echo", library="echo", max_iterations=1, tags=["a"]).wait()
+    assert texts_of("local()", init_from=parent.id, tags=["paper", "seed 1"], alerts=["failed", "reward < 0"]) == []
+    (text,) = texts_of("local()", init_from="no-run")
+    assert "'no-run' is neither a run nor" in text
+    (tmp_path / "policy.pt").touch()
+    assert texts_of("local()", init_from=str(tmp_path / "policy.pt")) == [
+        f"{str(tmp_path / 'policy.pt')!r} is not the id of a run."
+    ]
+    (text,) = texts_of("local()", alerts=["rewrd < 0"])
+    assert "rewrd" in text
 
 
 def test_a_form_of_a_library_without_a_simulator_has_no_agent_config(root: Path) -> None:

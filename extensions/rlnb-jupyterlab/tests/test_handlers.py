@@ -11,6 +11,8 @@ import pytest
 from asking import asked, echo, refused
 from rlnb_jupyterlab.watcher import key_of
 
+import rlnb
+
 
 async def test_a_form_is_checked_and_becomes_code(jp_fetch: Any, root: Path) -> None:
     form = {"task": "Echo", "library": "echo", "max_iterations": 5, "agent": {"iteration_s": 0.5}}
@@ -86,6 +88,9 @@ async def test_a_page_writes_notes_and_changes_tags(jp_fetch: Any, root: Path) -
     detail = await asked(jp_fetch, "runs", key)
     assert (detail["notes"], detail["tags"], detail["row"]["tags"]) == (["<b>good</b>"], ["kept"], ["kept"])
     assert detail["row"]["name"] == run.name == "<i>small</i> steps"
+    assert await asked(jp_fetch, "runs", key, "notes", method="POST", body=json.dumps({"archive": ""})) == {}
+    assert [*rlnb.runs()] == []
+    assert [one.id for one in rlnb.runs(archived=True)] == [run.id]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ GETS = (
     "registry",
     "libraries",
     "runs/{key}",
+    "runs/{key}/lineage",
     "runs/{key}/logs/{job}/{odd}",
     "runs/{key}/files/{odd}",
     "runs/{key}/frame",

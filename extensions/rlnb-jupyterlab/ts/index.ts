@@ -10,6 +10,7 @@ import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 
 import { Announcer } from './lab/announcer';
 import { Commands } from './lab/commands';
+import { linksFactory } from './lab/links';
 import { Notebooks } from './lab/notebooks';
 import { Workspace } from './lab/workspace';
 import { RunsPanel } from './list/panel';
@@ -75,6 +76,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       rendermime,
       trans
     };
+    rendermime.addFactory(linksFactory(desk));
     const workspace = new Workspace(app, desk);
     const panel = new RunsPanel(desk);
     const announcer = new Announcer(desk.hub, trans);

@@ -4,6 +4,6 @@
 watches the user's own files, and ``agents`` finds agent configs. ``env`` resolves a config and makes the env, on a
 ``device``, with a ``renderer`` and ``spaces``. ``kit`` starts Isaac Sim, and ``ovphysx`` prepares PhysX without it.
 ``success`` and ``task_log`` read what a task logs, ``solver`` what a physics solver carries from step to step, and
-``interface`` what a policy reads and returns. ``terms`` swaps rewards, terminations, events and commands in a living
-env.
+``interface`` what a policy reads and returns. ``controls`` pushes robots and holds commands, and ``terms`` swaps
+rewards, terminations, events and commands, in a living env.
 """

@@ -28,6 +28,8 @@ class AgentOrigin:
     """Entry point in the registration, key in the module's ``AGENTS``, or reference of the plugin's config."""
     fitted: Callable[[Any], Any] | None = field(default=None, compare=False)
     """Fits the plugin's config to the spaces of the task; None if the config is for any spaces."""
+    pictures: tuple[str, ...] = field(default=(), compare=False)
+    """Observations that are pictures, with their shapes, to which the plugin's config is fitted."""
 
     def __str__(self) -> str:
         """Return a description for people, which fits after "agent config:"."""
@@ -36,7 +38,7 @@ class AgentOrigin:
             "module": f"AGENTS[{self.name!r}] of the task's module",
             "generic": f"the generic config of the library's plugin, {self.name}",
         }
-        return texts[self.kind]
+        return texts[self.kind] + (f", fitted to {' and '.join(self.pictures)}" if self.pictures else "")
 
 
 def origin_of(
@@ -63,7 +65,8 @@ def origin_of(
     if name in (None, GENERIC) and library.default_agent:
         fits = library.fitted_agent and spaces != UNKNOWN_SPACES
         fitted = functools.partial(plugins.fitted_agent, library, spaces) if fits else None
-        return AgentOrigin(kind="generic", name=library.default_agent, fitted=fitted)
+        pictures = [f"{name!r}, {space}" for name, space in spaces[0].items() if fits and space.is_picture]
+        return AgentOrigin(kind="generic", name=library.default_agent, fitted=fitted, pictures=tuple(pictures))
     return None
 
 

@@ -40,6 +40,21 @@ def is_described(env: Any) -> bool:
     return hasattr(env, "observation_manager") and hasattr(env, "action_manager")
 
 
+def term_sizes(env: Any) -> dict[str, dict[str, str]]:
+    """Return the shape of each observation and action term of an env, as a task card has them."""
+    if not is_described(env):
+        return {}
+    observations, actions = env.observation_manager, env.action_manager
+    sizes = {
+        f"observations.{group}": {
+            name: " x ".join(map(str, shape))
+            for name, shape in zip(names, observations.group_obs_term_dim[group], strict=True)
+        }
+        for group, names in observations.active_terms.items()
+    }
+    return {**sizes, "actions": dict(zip(actions.active_terms, map(str, actions.action_term_dim), strict=True))}
+
+
 def observations_of(env: Any, groups: Sequence[str]) -> list[dict[str, Json]]:
     """Return the observation terms of groups that are joined to one vector, in their order.
 

@@ -212,7 +212,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     def is_cfg(cls: type) -> bool:
         return issubclass(_default(cls), cfg_types)
 
-    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, is_cfg, "env config", "TASK")
+    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, is_cfg, "env config class", "TASK")
     if not is_cfg(cfg):
         configs = [key for key, value in vars(module).items() if inspect.isclass(value) and is_cfg(value)]
         names = " or ".join(f"{module.__name__}:{key}" if attribute else f"TASK = {key}" for key in configs)
@@ -223,11 +223,12 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     else:
         from isaaclab.envs import DirectMARLEnv, DirectRLEnv
 
-        entry = (
-            getattr(module, "ENV", None)
-            or modules.env_of(task.id, cfg)
-            or _only_class(module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV")
-        )
+        def is_env(cls: type) -> bool:
+            return issubclass(cls, (DirectRLEnv, DirectMARLEnv))
+
+        kind = f"env class for {_default(cfg).__name__}, derived from DirectRLEnv or DirectMARLEnv"
+        own = getattr(module, "ENV", None) or modules.env_of(task.id, cfg)
+        entry = own or _only_class(module, is_env, kind, "ENV")
     agents = dict(getattr(module, "AGENTS", {}))
     gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
     if gym_id not in gymnasium.registry:
@@ -254,7 +255,7 @@ def _only_class(module: ModuleType, fits: Callable[[type], bool], kind: str, nam
     leaves = [cls for cls in classes if not any(other is not cls and issubclass(other, cls) for other in classes)]
     if len(leaves) != 1:
         names = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
-        raise RlnbError(f"{module.__file__}: expected one {kind} class, found {names}. Set `{name} = YourClass`.")
+        raise RlnbError(f"{module.__file__}: expected one {kind}, found {names}. Set `{name} = YourClass`.")
     return leaves[0]
 
 

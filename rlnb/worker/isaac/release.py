@@ -27,6 +27,9 @@ FORMER = (
     "AdditiveGaussianNoiseCfg",
 )
 """Modules and names of Isaac Lab 2.x that 3.0 does not have."""
+OF_SCENES = ("clone_environments", "env_ns", "env_regex_ns")
+"""Names of the scene of Isaac Lab 2.x, in which a direct env makes its robot itself."""
+IN_SCENE = "Put robots into the scene's config: robot = ROBOT_CFG.replace(prim_path='{ENV_REGEX_NS}/Robot')."
 OF_ISAAC_SIM = frozenset(("isaacsim", "omni", "carb"))
 """Packages of Isaac Sim, which every task for Isaac Lab 2.x could import."""
 SCRIPT = "Code for Isaac Lab 2.x trains with its own script and interpreter: rlnb.train(script=..., python=...)."
@@ -111,6 +114,8 @@ def annotate(exc: BaseException) -> None:
         )
     elif former := next((part for part in FORMER if part in str(exc)), ""):
         exc.add_note(f"isaaclab {installed()} does not have {former}, a part of Isaac Lab 2.x. {SCRIPT}")
+    elif isinstance(exc, AttributeError) and exc.name in OF_SCENES and type(exc.obj).__name__ == "InteractiveScene":
+        exc.add_note(f"Isaac Lab 2.x had it. {IN_SCENE}")
     elif top in OF_ISAAC_SIM:
         exc.add_note(f"{name} is a part of Isaac Sim, which {sys.executable} does not have. {SCRIPT}")
     elif top and top not in PACKAGES:

@@ -12,16 +12,7 @@ from typing import Any, TypeAlias
 
 from rlnb.configs import tree
 from rlnb.configs.agent import libraries_of
-from rlnb.configs.card import (
-    GENERIC,
-    MULTI_AGENT,
-    AgentCard,
-    Asset,
-    AssetRoot,
-    CameraCard,
-    Selectors,
-    TaskCard,
-)
+from rlnb.configs.card import GENERIC, MULTI_AGENT, AgentCard, Asset, AssetRoot, CameraCard, Selectors, TaskCard
 from rlnb.hooks import plugins
 from rlnb.machine.packages import unmet
 from rlnb.spec import Task

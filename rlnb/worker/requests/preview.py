@@ -14,7 +14,7 @@ from rlnb.protocol.requests import Clip, Examination, Examine, Preview, TaskFind
 from rlnb.worker.actions import Act, acting, joint
 from rlnb.worker.cameras import rig
 from rlnb.worker.cameras.rig import Plan, missed_is_inf
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import interface, isaaclab
 from rlnb.worker.requests.sanity import Sanity, ends_infinite_loops
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             noisy=plan.noisy(raw),
             added=plan.added,
             place=plan.place,
+            term_sizes=interface.term_sizes(raw),
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
 
@@ -66,7 +67,9 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     for step in _steps(env, steps, obs, act, policy_reset, sanity):
         if step == steps or step % every == 0:
             take(step)
-    findings = (*_outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs), *sanity.findings())
+    outside = [*_outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs)]
+    reset_all(env, sanity)
+    findings = (*outside, *sanity.findings())
     return dataclasses.replace(clip("frames.npz", "total", first.seconds), findings=findings)
 
 
@@ -110,6 +113,15 @@ def begin(env: Any, raw: Any, seed: int, held_mib: Callable[[], float] = float) 
     sanity = Sanity(raw, held_mib)
     sanity.after_reset(observations, extras)
     return observations, sanity
+
+
+def reset_all(env: Any, sanity: Sanity) -> None:
+    """Reset all envs once more, since few episodes end in a short preview."""
+    import torch
+
+    with torch.inference_mode(), ends_infinite_loops():
+        env.reset()
+    sanity.after_last_reset()
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> Arrays:
@@ -160,10 +172,12 @@ def examine(request: Examine) -> Examination:
     import torch
 
     with acting(request, lambda env_cfg: None) as (env, act, _):
-        obs, sanity = begin(env, isaaclab.task_env(env), request.seed)
+        raw = isaaclab.task_env(env)
+        obs, sanity = begin(env, raw, request.seed)
         with torch.inference_mode():
             for _ in range(request.steps):
                 with ends_infinite_loops():
                     obs, *outcome, extras = env.step(act(obs))
                 sanity.after_step(obs, *joint(*outcome), extras=extras)
-        return Examination(findings=tuple(sanity.findings()))
+        reset_all(env, sanity)
+        return Examination(findings=tuple(sanity.findings()), term_sizes=interface.term_sizes(raw))

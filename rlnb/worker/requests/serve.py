@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlnb.configs.card import AssetRoot, TaskCard
-from rlnb.errors import FreshProcessError, InterruptedRequest
+from rlnb.errors import FreshProcessError, InterruptedRequest, RlnbError
 from rlnb.protocol import messages, requests
 from rlnb.protocol.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
 from rlnb.protocol.requests import EnvData, JobFiles, Reading, Request, RunJobThere
@@ -44,6 +44,40 @@ IDLE_S = 0.2
 """Seconds without a call before the process does a chore."""
 
 
+class SideCalls:
+    """Calls about a 3D view, which come while it is shown.
+
+    Args:
+        calls: Lines of the kernel.
+        replies: The named pipe to the agent.
+    """
+
+    def __init__(self, calls: Lines, replies: IO[bytes]) -> None:
+        self._calls, self._replies = calls, replies
+
+    def answer(self, handle: Callable[[Any], None]) -> bool:
+        """Answer the calls about a view that have come; return whether another call has come, or the end of the input.
+
+        Args:
+            handle: Function that does a request.
+        """
+        while self._calls.waiting(0.0):
+            values = json.loads(self._calls.peek() or b"{}")
+            if values.get("verb") not in OF_VIEW:
+                return True
+            self._calls.next()
+            call = from_json(Call, values)
+            message: Answer | Failure = Answer(id=call.id, value=None)
+            try:
+                handle(messages.request_of(call))
+            except InterruptedRequest:
+                raise
+            except Exception as exc:
+                message = messages.failure(call.id, exc)
+            _send(self._replies, message)
+        return False
+
+
 @dataclass
 class RequestLoop:
     """Objects that a handler gets in addition to its request."""
@@ -58,6 +92,8 @@ class RequestLoop:
     """The env that is kept between requests."""
     root: AssetRoot
     """The asset root of this process."""
+    side_calls: SideCalls
+    """Calls that come while the request is worked on."""
 
 
 Handler = Callable[[Any, RequestLoop], Any]
@@ -94,7 +130,8 @@ def serve(pipe: Path) -> int:
             warmup.free_memory()
             _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
             continue
-        loop = RequestLoop(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
+        side_calls = SideCalls(calls, replies)
+        loop = RequestLoop(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root, side_calls)
         _send(replies, reply(call, loop, warm_up))
         with _logged():
             loop.after.close()
@@ -259,10 +296,14 @@ def _compile(request: requests.Compile, loop: RequestLoop) -> requests.Compilati
     return requests.Compilation(seconds=time.monotonic() - start_s, cache=str(cache), cache_mib=size / 2**20)
 
 
-def _view(request: requests.View, loop: RequestLoop) -> requests.Address:
+def _view(request: requests.View, loop: RequestLoop) -> requests.ViewAddress:
     from rlnb.worker.requests.viewer import show
 
-    return show(request, loop.tell)
+    return show(request, loop.tell, loop.side_calls.answer)
+
+
+def _no_view(request: requests.Push | requests.Hold, loop: RequestLoop) -> None:
+    raise RlnbError("There is no view. It has ended, so call rlnb.view again.")
 
 
 def _ping(request: requests.Ping, loop: RequestLoop) -> None:
@@ -329,6 +370,8 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.RunJob: _run_job,
     requests.RunJobThere: _run_job_there,
     requests.View: _view,
+    requests.Push: _no_view,
+    requests.Hold: _no_view,
     requests.Compile: _compile,
     requests.Ping: _ping,
     requests.Open: _open,
@@ -343,7 +386,9 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Listen: _listen,
     requests.Mirror: _mirror,
 }
-USES_ENV = ("ping", "advance", "reset", "step", "read", "picture", "listen", "close")
+OF_VIEW = ("push", "hold")
+"""Verbs of requests about an open view."""
+USES_ENV = ("ping", "advance", "reset", "step", "read", "picture", "listen", "close", *OF_VIEW)
 """Verbs of requests that import no code of the task: what has an env goes on with it after an edit."""
 KEEPS_ENV = ("card", "tasks", "open", "mirror", "debug", "replay", *(verb for verb in USES_ENV if verb != "close"))
 """Verbs of requests that leave the kept env open."""

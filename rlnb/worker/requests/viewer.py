@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import select
 import socket
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
-from rlnb.protocol.requests import Address, View
+from rlnb.protocol.requests import Hold, Push, View, ViewAddress
 from rlnb.spec import Task
 from rlnb.worker.actions import acting, joint
 from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac.controls import Controls, viser_server
+from rlnb.worker.requests.sidebar import Sidebar
 
 LOOPBACK = "127.0.0.1"
 
 
-def show(request: View, tell: Callable[[Address], None]) -> Address:
+def show(
+    request: View, tell: Callable[[ViewAddress], None], answer: Callable[[Callable[[Push | Hold], None]], bool]
+) -> ViewAddress:
     """Step an env and serve its view until the next request comes, or stdin ends; return the view's address.
 
     Args:
         request: The task, and the policy or the kind of actions.
         tell: Called with the address, once a web server on this machine's loopback interface shows the env.
+        answer: Answers the requests about the view that have come, with the function that does them. Returns whether
+            another request has come, or the end of stdin.
 
     Raises:
         RlnbError: viser is not installed, or it does not listen on loopback alone.
@@ -35,7 +39,6 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
 
     refuse_other_users()
     port = _free_port()
-    address = Address(port=port)
     request = dataclasses.replace(request, task=without_stream(request.task))
 
     def configure(env_cfg: Any) -> None:
@@ -44,10 +47,14 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
     with acting(request, configure) as (env, act, policy_reset), torch.inference_mode():
         obs, _ = env.reset(seed=request.seed)
         _check_address(port)
+        controls = Controls(env)
+        sidebar = Sidebar(viser_server(env), controls)
+        address = ViewAddress(port=port, commands=controls.commands)
         tell(address)
         pace_s = isaaclab.task_env(env).step_dt / request.speed
         due_s = time.monotonic()
-        while not select.select([sys.stdin], [], [], 0)[0]:
+        while not answer(sidebar.do):
+            sidebar.do_requests()
             obs, *outcome, _ = env.step(act(obs))
             _, terminated, truncated = joint(*outcome)
             policy_reset(terminated | truncated)

@@ -69,8 +69,10 @@ def test_a_generic_config_that_is_the_usual_one_is_no_second_config(registered: 
     assert usual.fitted is not None
     config = agent_configs.load(Task(id="Demo"), registered, usual)
     assert config["policy"] == "CnnPolicy"
+    assert str(usual).endswith(", fitted to 'policy', a picture of the shape (3, 64, 64)")
     plain = agent_configs.origin_of(registered, plugins.library("sb3"))
     assert plain is not None
+    assert "fitted" not in str(plain)
     assert agent_configs.load(Task(id="Demo"), registered, plain)["policy"] == "MlpPolicy"
 
 

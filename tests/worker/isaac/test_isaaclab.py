@@ -545,6 +545,20 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
     assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
 
 
+def test_the_config_that_lacks_an_env_class_is_named(tmp_path: Path) -> None:
+    from rlnb.worker.isaac import isaaclab
+
+    path = tmp_path / "lacking.py"
+    path.write_text(
+        "from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg\n"
+        "class UprightCfg(CartpoleEnvCfg):\n    pass\nclass UprightEnv:\n    pass\n"
+    )
+    with pytest.raises(
+        rlnb.RlnbError, match=r"env class for UprightCfg, derived from DirectRLEnv .*, found none\. Set `ENV"
+    ):
+        isaaclab.register(rlnb.Task(id="lacking", source=str(path)))
+
+
 def test_a_config_that_is_an_object_is_not_changed_by_the_runs_of_its_process(tmp_path: Path) -> None:
     from rlnb.worker.isaac import env, isaaclab
 

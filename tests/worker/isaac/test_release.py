@@ -110,6 +110,20 @@ def test_the_fix_of_an_import_that_fails_is_noted(line: str, note: str) -> None:
     assert note in caught.value.__notes__[0]
 
 
+def test_the_fix_of_a_scene_as_in_isaaclab_2_is_noted() -> None:
+    class InteractiveScene:
+        pass
+
+    class Mine:
+        pass
+
+    for scene, notes in ((InteractiveScene(), [f"Isaac Lab 2.x had it. {release.IN_SCENE}"]), (Mine(), [])):
+        with pytest.raises(AttributeError) as caught:
+            scene.clone_environments(copy_from_source=False)  # type: ignore[attr-defined]
+        release.annotate(caught.value)
+        assert [note for note in getattr(caught.value, "__notes__", []) if "2.x" in note] == notes
+
+
 def test_without_its_list_of_presets_a_task_has_unknown_selectors(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:

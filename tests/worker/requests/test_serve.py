@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -19,13 +20,14 @@ from rlnb.hooks import plugins
 from rlnb.protocol import requests
 from rlnb.protocol.messages import Answer, Call, Failure, call, error_of, line
 from rlnb.protocol.requests import RunJobThere
+from rlnb.protocol.wire import Lines
 from rlnb.records.layout import JobDir
 from rlnb.spec import Job, Result, Task
 from rlnb.storage import files
 from rlnb.version import untested
 from rlnb.worker.isaac.sources import Sources
 from rlnb.worker.requests import serve
-from rlnb.worker.requests.serve import RequestLoop, do_job_there
+from rlnb.worker.requests.serve import RequestLoop, SideCalls, do_job_there
 from rlnb.worker.requests.tuner import TunerEnv
 from rlnb.worker.requests.warmup import Warmup
 
@@ -41,7 +43,8 @@ def warm_up(monkeypatch: pytest.MonkeyPatch) -> Warmup:
 
 def reply(message: Call, warm_up: Warmup) -> Answer | Failure:
     root = AssetRoot(path="/assets", reason="set")
-    loop = RequestLoop(lambda _: None, contextlib.ExitStack(), Sources(), TunerEnv(), root)
+    none = SideCalls(Lines(-1), io.BytesIO())
+    loop = RequestLoop(lambda _: None, contextlib.ExitStack(), Sources(), TunerEnv(), root, none)
     return serve.reply(message, loop, warm_up)
 
 
@@ -59,6 +62,33 @@ def test_a_step_of_an_env_that_is_not_open_is_refused_with_a_fix(warm_up: Warmup
     assert isinstance(failure, Failure)
     assert failure.kind == "RlnbError"
     assert failure.error.endswith("Run rlnb.tune again.")
+
+
+def test_a_push_without_a_view_is_refused(warm_up: Warmup) -> None:
+    failure = reply(call(1, requests.Push(velocity=(1.0,))), warm_up)
+    assert isinstance(failure, Failure)
+    assert failure.error == "There is no view. It has ended, so call rlnb.view again."
+
+
+def test_calls_about_a_view_are_answered_and_any_other_call_waits() -> None:
+    reader, writer = os.pipe()
+    replies, done = io.BytesIO(), []
+    with open(reader, "rb") as pipe, open(writer, "wb", buffering=0) as kernel:
+        calls = Lines(pipe.fileno())
+        side_calls = SideCalls(calls, replies)
+        assert not side_calls.answer(done.append), "nothing has come"
+        kernel.write(line(call(4, requests.Hold(name="base_velocity", value=None))))
+        kernel.write(line(Call(id=5, verb="push", payload={"velocity": "fast"})))
+        assert not side_calls.answer(done.append)
+        kernel.write(line(call(6, requests.Ping())))
+        assert side_calls.answer(done.append)
+        assert calls.next() == line(call(6, requests.Ping())).rstrip(), "the loop gets it"
+        kernel.close()
+        assert side_calls.answer(done.append), "the end of the input"
+    assert done == [requests.Hold(name="base_velocity", value=None)]
+    answer, failure = map(json.loads, replies.getvalue().splitlines())
+    assert answer == {"id": 4, "value": None}
+    assert (failure["id"], failure["kind"]) == (5, "RlnbError")
 
 
 def test_an_unknown_verb_or_field_is_a_failure_that_does_not_end_the_process(warm_up: Warmup) -> None:

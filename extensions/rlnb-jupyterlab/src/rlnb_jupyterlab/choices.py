@@ -69,6 +69,8 @@ class Field:
     """Its first text; empty if that is left to the task or the library."""
     choices: Sequence[str]
     """Texts that the field offers."""
+    several: bool
+    """Whether it takes several texts, with commas between them."""
 
 
 def fields() -> list[Field]:
@@ -78,9 +80,10 @@ def fields() -> list[Field]:
         Field(
             name=name,
             label=argument.label,
-            whole=re.search(r"\bint\b", str(parameters[name].annotation)) is not None,
-            default="" if parameters[name].default is None else str(parameters[name].default),
+            whole=re.search(r"\bint\b", str(parameters[name].annotation)) is not None and not argument.several,
+            default="" if parameters[name].default in (None, ()) else str(parameters[name].default),
             choices=argument.choices,
+            several=argument.several,
         )
         for name, argument in TRAIN_ARGUMENTS.items()
         if argument.label

@@ -61,6 +61,8 @@ def read(fields: Mapping[str, Json]) -> Form:
     for name in TEXTS:
         if not isinstance(form.get(name, ""), str):
             raise Malformed(f"{name} is not text.")
+    if not re.fullmatch(r"[\w-]+", str(form.get("init_from", "run"))):
+        raise Malformed(f"{form['init_from']!r} is not the id of a run.")  # a file is not read
     config = str(form.get("agent_config", "generic"))
     if not re.fullmatch(r"generic|\w+_cfg_entry_point", config):  # a file is not read
         raise Malformed(

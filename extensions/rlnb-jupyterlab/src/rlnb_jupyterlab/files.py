@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import mimetypes
 import re
-from pathlib import PurePath
+from collections.abc import Callable
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from jupyter_server.auth.decorator import authorized
@@ -13,12 +14,14 @@ from tornado import web
 
 from rlnb_jupyterlab import detail
 from rlnb_jupyterlab.handler import Handler, Refused
-from rlnb_jupyterlab.opening import size_of
+from rlnb_jupyterlab.opening import opened, size_of
 
 PIECE = 1 << 20
 IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
 """Kinds of files that a page may show; others are downloaded."""
-SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; style-src 'unsafe-inline'"
+REPORTS = "reports"
+"""Folder of a root with the reports of several runs."""
+SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src data: 'self'; style-src 'unsafe-inline'"
 """Policy for files that a browser opens as a page: they are not trusted, so they may execute nothing."""
 
 
@@ -30,7 +33,10 @@ class FileHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, key: str, path: str) -> None:
-        with await self.aside(lambda: self._opened(key, path)) as file:
+        await self._send(path, lambda: self._opened(key, path))
+
+    async def _send(self, path: str, open_file: Callable[[], BinaryIO]) -> None:
+        with await self.aside(open_file) as file:
             begin, end = self._range(size_of(file))
             self._set_headers(PurePath(path), end - begin)
             rest = end - begin
@@ -77,3 +83,23 @@ class FileHandler(Handler):
         self.set_status(206)
         self.set_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
         return begin, end
+
+
+class ReportHandler(FileHandler):
+    """A report of several runs, its notebook or its PDF."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, root: str, name: str) -> None:
+        await self._send(name, lambda: self._report(int(root), name))
+
+    def _report(self, root: int, name: str) -> BinaryIO:
+        file = open_report(self.watcher.roots[root], name) if root < len(self.watcher.roots) else None
+        if file is None:
+            raise Refused(404, "There is no such report.")
+        return file
+
+
+def open_report(root: Path, name: str) -> BinaryIO | None:
+    """Open a file in the folder of reports of a root; None if there is none, or it is hidden or a symbolic link."""
+    return None if name.startswith(".") else opened(root / REPORTS / name, root)

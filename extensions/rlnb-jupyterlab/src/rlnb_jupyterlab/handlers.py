@@ -11,12 +11,13 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 import rlnb
-from rlnb_jupyterlab import actions, code, detail, goodput, logs, queues, subprocesses
+from rlnb_jupyterlab import actions, code, detail, goodput, lineage, logs, queues, subprocesses
 from rlnb_jupyterlab.cameras import Cameras
 from rlnb_jupyterlab.check import FormAgent, FormProblem
 from rlnb_jupyterlab.choices import FAILURES, Choices, LibraryChoice
-from rlnb_jupyterlab.files import FileHandler
+from rlnb_jupyterlab.files import FileHandler, ReportHandler
 from rlnb_jupyterlab.handler import MOST_RUNS, Handler, Refused
+from rlnb_jupyterlab.links import link_to
 from rlnb_jupyterlab.open_pages import Link
 from rlnb_jupyterlab.opening import size_of
 from rlnb_jupyterlab.readers import Readers
@@ -119,13 +120,23 @@ class RunHandler(Handler):
         self.answer(await self.aside(read))
 
 
+class LineageHandler(Handler):
+    """The runs that a run comes from, and those that come from it."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str) -> None:
+        self.answer(await self.aside(lambda: lineage.lineage(self.run_of(key), self.watcher.listed())))
+
+
 class NotesHandler(Handler):
-    """Adds a note or a tag to a run, removes a tag, or renames the run."""
+    """Adds a note or a tag to a run, removes a tag, renames the run, or takes it out of the lists."""
 
     @web.authenticated
     @authorized
     async def post(self, key: str) -> None:
-        entries = [(name, value) for name, value in self.body().items() if name in ("note", "tag", "untag", "name")]
+        kinds = ("note", "tag", "untag", "name", "archive")
+        entries = [(name, value) for name, value in self.body().items() if name in kinds]
         if len(entries) != 1 or not isinstance(text := entries[0][1], str):
             raise Refused(400, "The request is not one note, one tag or one name.")
 
@@ -133,9 +144,11 @@ class NotesHandler(Handler):
             run = self.run_of(key)
             if entries[0][0] == "name":
                 run.name = text
-                return
-            writers = {"note": run.notes.add, "tag": run.tags.add, "untag": run.tags.discard}
-            writers[entries[0][0]](text)
+            elif entries[0][0] == "archive":
+                rlnb.Runs([run]).archive().apply()
+            else:
+                writers = {"note": run.notes.add, "tag": run.tags.add, "untag": run.tags.discard}
+                writers[entries[0][0]](text)
 
         await self.aside(write)
         self.answer(Done())
@@ -161,6 +174,16 @@ class LogHandler(Handler):
                 return LogPiece(text=text, offset=begin, next=end, size=size_of(file))
 
         self.answer(await self.aside(read))
+
+
+class LinkHandler(Handler):
+    """The link to a file that the output of a cell names."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        path = self.get_argument("path", "")
+        self.answer(await self.aside(lambda: link_to(path, self.watcher, self.contents_manager)))
 
 
 class FrameHandler(Handler):
@@ -343,9 +366,12 @@ ROUTES = [
     (r"/rlnb/registry", RegistryHandler),
     (r"/rlnb/libraries", LibrariesHandler),
     (rf"/rlnb/runs/{KEY}", RunHandler),
+    (rf"/rlnb/runs/{KEY}/lineage", LineageHandler),
     (rf"/rlnb/runs/{KEY}/notes", NotesHandler),
     (rf"/rlnb/runs/{KEY}/logs/(?P<job>\d{{1,6}})/(?P<name>[^/]+)", LogHandler),
     (rf"/rlnb/runs/{KEY}/files/(?P<path>.+)", FileHandler),
+    (r"/rlnb/reports/(?P<root>\d{1,3})/(?P<name>[^/]+)", ReportHandler),
+    (r"/rlnb/link", LinkHandler),
     (rf"/rlnb/runs/{KEY}/frame", FrameHandler),
     (rf"/rlnb/runs/{KEY}/figures", FiguresHandler),
     (rf"/rlnb/runs/{KEY}/scene", SceneHandler),

@@ -104,6 +104,25 @@ class Watcher:
             return None
         return rlnb.Run(run.path)
 
+    def key_at(self, path: Path) -> str | None:
+        """Return the key of the run in whose folder a file lies; None if there is no such run.
+
+        Args:
+            path: Path of the file, without symbolic links.
+        """
+        keys = [_key(folder) for folder in path.parents if folder not in self.roots and self._inside(folder)]
+        with self._lock:
+            while keys and not any(key in self._runs for key in keys):
+                self._look()
+                if not self._catalog.behind:
+                    break
+            return next((key for key in keys if key in self._runs), None)
+
+    def listed(self) -> list[rlnb.Run]:
+        """Return the runs of the list. The thread reads them meanwhile."""
+        with self._lock:
+            return [*self._runs.values()]
+
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, according to the list."""
         with self._lock:
@@ -274,5 +293,9 @@ def trouble(root: Path) -> str:
 
 
 def key_of(run: rlnb.Run) -> str:
-    """Return a run's key for pages. The key stands for the run's folder, so that pages never send a path."""
-    return hashlib.blake2s(os.fsencode(run.path), digest_size=10).hexdigest()
+    """Return a run's key for pages. The key stands for the run's folder, so that no page asks for one by a path."""
+    return _key(run.path)
+
+
+def _key(folder: Path) -> str:
+    return hashlib.blake2s(os.fsencode(folder), digest_size=10).hexdigest()

@@ -28,8 +28,14 @@ export function wrongWord({ field, text }: Wrong, declared: readonly Field[], tr
 export function wishOf(fields: Fields, declared: readonly Field[]): { readonly wish: Wish; readonly wrong: readonly Wrong[] } {
   const wrong: Wrong[] = [];
   const text = (name: string) => (fields[name] ?? '').trim();
-  const value = ({ name, whole, choices, default: first }: Field): Value => {
+  const value = ({ name, whole, choices, several, default: first }: Field): Value => {
     const typed = (fields[name] ?? first).trim();
+    if (several) {
+      return typed
+        .split(',')
+        .map(part => part.trim())
+        .filter(part => part !== '');
+    }
     if (typed === '' || !whole || choices.includes(typed)) {
       return typed || null;
     }

@@ -1,4 +1,4 @@
-import { Dialog, type ICommandPalette, InputDialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog, type ICommandPalette, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import {
   addIcon, copyIcon, deleteIcon, editIcon, fileIcon, launcherIcon, type LabIcon, runIcon, spreadsheetIcon, stopIcon
 } from '@jupyterlab/ui-components';
@@ -217,6 +217,20 @@ export class Commands {
           const title = trans.__('%1 in 3D', row!.id);
           const url = await this._announcer.waiting(server.scene(row!.key), trans.__('%1: starting a simulator …', title));
           return this._workspace.page(url, title);
+        }
+      },
+      {
+        id: 'rlnb:archive',
+        label: trans.__('Archive'),
+        caption: trans.__('Take the run out of the lists, and keep its files'),
+        possible: ended,
+        execute: async rows => {
+          for (const { key } of rows) {
+            await server.write(key, { archive: '' });
+          }
+          hub.runs.apply({ type: 'runs', reset: false, rows: [], gone: rows.map(({ key }) => key) });
+          const again = trans.__('To put archived runs back: rlnb.runs(archived=True).restore().apply()');
+          Notification.success(`${rows.length === 1 ? rows[0]!.id : trans.__('%1 runs', rows.length)}: ${trans.__('archived')}. ${again}`);
         }
       },
       {

@@ -8,6 +8,7 @@ import { bytes, number, reason, span } from '../model/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import { type Detail, isActive, type Row } from '../server/protocol';
+import { Lineage } from './lineage';
 import { Notes } from './notes';
 
 /** Translates the server's name of a fact; the name of a metric stays as it is. */
@@ -64,6 +65,7 @@ export function Overview({ row, detail, onWritten }: { row: Row; detail: Detail;
           </div>
         ))}
       </dl>
+      <Lineage runKey={row.key} />
       <Notes detail={detail} onWritten={onWritten} />
       {detail.evaluations.map((evaluation, i) => (
         <section key={i}>

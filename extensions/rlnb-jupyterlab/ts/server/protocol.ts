@@ -132,6 +132,8 @@ export interface Field {
   /** Its first text; empty if that is left to the task or the library. */
   readonly default: string;
   readonly choices: readonly string[];
+  /** Whether it takes several texts, with commas between them. */
+  readonly several: boolean;
 }
 
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
@@ -181,6 +183,30 @@ export interface Detail {
   readonly code: string;
 }
 
+/** A run in the lineage of a run. */
+export interface LineageLine {
+  /** Key of the run; empty if it was deleted or moved. */
+  readonly key: string;
+  readonly title: string;
+  readonly id: string;
+  /** Generations between the run and the oldest one shown. */
+  readonly depth: number;
+  /** How the run has come about, and in what it differs from the run that it is shown below. */
+  readonly facts: readonly string[];
+  /** State of the run; empty if it is gone or cannot be read. */
+  readonly state: string;
+  readonly reward: number | null;
+}
+
+/** The runs that a run comes from, and those that come from it, as the lines of a tree; no lines if there are none. */
+export interface Lineage {
+  readonly lines: readonly LineageLine[];
+  /** Whether there are generations before the oldest one shown. */
+  readonly older: boolean;
+  /** Number of later runs that are not shown. */
+  readonly hidden: number;
+}
+
 /** A Jupyter mime bundle. */
 export type Bundle = Readonly<Record<string, Value>>;
 
@@ -212,6 +238,21 @@ export interface Costs {
   readonly bars: readonly (readonly number[])[];
   readonly runs: Sheet;
   readonly interruptions: Sheet;
+}
+
+/** A file that the output of a cell names. */
+export interface NamedFile {
+  /** Its path, as the kernel sees it. */
+  readonly path: string;
+  readonly name: string;
+}
+
+/** The link to such a file. */
+export interface FileLink {
+  /** An address relative to the server's base; empty if the server does not serve the file. */
+  readonly url: string;
+  /** Whether a browser shows the file; others are only downloaded. */
+  readonly opens: boolean;
 }
 
 export interface Cluster {

@@ -1,7 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import type { ActionName, Bundle, Checked, Cluster, Costs, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
+import type { ActionName, Bundle, Checked, Cluster, Costs, Detail, Diff, FileLink, Lineage, LogFile, LogPiece, Registry, Wish } from './protocol';
 import type { Socket } from './stream';
 
 /** A request that failed: the reason and its fix. */
@@ -36,13 +36,18 @@ export class Server {
     return this._json(`runs/${encodeURIComponent(key)}`);
   }
 
+  /** The runs that a run comes from, and those that come from it. */
+  lineage(key: string): Promise<Lineage> {
+    return this._json(`runs/${encodeURIComponent(key)}/lineage`);
+  }
+
   /** The figures that plugins draw of a run. */
   async figures(key: string): Promise<readonly Bundle[]> {
     return (await this._json<{ figures: readonly Bundle[] }>(`runs/${encodeURIComponent(key)}/figures`)).figures;
   }
 
-  /** Adds a note or a tag to a run, or removes a tag. */
-  async write(key: string, entry: { note: string } | { tag: string } | { untag: string } | { name: string }): Promise<void> {
+  /** Adds a note or a tag to a run, removes a tag, renames the run, or takes it out of the lists. */
+  async write(key: string, entry: { readonly [kind in 'note' | 'tag' | 'untag' | 'name' | 'archive']?: string }): Promise<void> {
     await this._json(`runs/${encodeURIComponent(key)}/notes`, entry);
   }
 
@@ -107,6 +112,12 @@ export class Server {
   /** The address of a run's file, for elements that make the browser fetch it: images, films, downloads. */
   fileUrl(key: string, path: string): string {
     return this._url(`runs/${encodeURIComponent(key)}/files/${URLExt.encodeParts(path)}`);
+  }
+
+  /** The link to a file by its path; null if the server does not serve it. */
+  async linkTo(path: string): Promise<FileLink | null> {
+    const link = await this._json<FileLink>(`link?path=${encodeURIComponent(path)}`);
+    return link.url ? { ...link, url: this.link(link.url) } : null;
   }
 
   /** Resolves an address that is relative to the server's base, and refuses any other host and any script. */

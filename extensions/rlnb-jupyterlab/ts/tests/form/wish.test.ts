@@ -5,7 +5,9 @@ import type { Field } from '../../server/protocol';
 
 const trans = { __: (text: string, ...values: string[]) => text.replace(/%(\d)/g, (_, n) => values[n - 1]!) } as TranslationBundle;
 
-const field = (name: string, first = '', choices: string[] = [], whole = true): Field => ({ name, label: name, whole, default: first, choices });
+const field = (name: string, first = '', choices: string[] = [], whole = true, several = false): Field => ({
+  name, label: name, whole, default: first, choices, several
+});
 const DECLARED = [
   field('max_iterations'),
   field('seed', '42'),
@@ -33,6 +35,12 @@ describe('wishOf', () => {
 
   it('takes any field that the server describes', () => {
     expect(wishOf({ ...BLANK, keep: '3' }, [field('keep')]).wish.keep).toBe(3);
+  });
+
+  it('reads texts between commas', () => {
+    const tags = [field('tags', '', [], false, true)];
+    expect(wishOf({ ...BLANK, tags: ' paper, , seed 1 ' }, tags).wish.tags).toEqual(['paper', 'seed 1']);
+    expect(wishOf(BLANK, tags).wish.tags).toEqual([]);
   });
 
   it('leaves a negative number to the server, which knows its fix', () => {
