@@ -186,9 +186,17 @@ class Adapter:
                 elif message.get("event") == "initialized":
                     self._ready.set()
                 elif message.get("event") == "stopped":
-                    self.stops.put(message["body"]["threadId"])
+                    self._stopped(message["body"])
         for answer in [*self._answers.values()]:
             answer.set_result({"message": "the simulator ended"})
+
+    def _stopped(self, body: Message) -> None:
+        """Tell of a stop; but go from the head of a function, where none of its variables exist, to its first line."""
+        if body.get("reason") == "function breakpoint":
+            with contextlib.suppress(RlnbError):  # the connection has ended
+                self._send("next", threadId=body["threadId"])
+        else:
+            self.stops.put(body["threadId"])
 
 
 def _messages(stream: BinaryIO) -> Iterator[Message]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rlnb.configs.cameras import valid_aim
-from rlnb.configs.card import check_task
+from rlnb.configs.checks import check_task
 from rlnb.display.pictures import flowing, tiled
 from rlnb.display.status import status
 from rlnb.display.table import cell, table
@@ -202,7 +202,8 @@ class Debugger:
         """Set a breakpoint, at which :meth:`step` stops and returns a :class:`Stop`.
 
         Args:
-            where: A line of the file, or the name of a function, such as ``"_get_rewards"``.
+            where: A line of the file, or the name of a function, such as ``"_get_rewards"``, which stops at its first
+                statement.
             file: Path of the file; None is the module of the task's cell.
             condition: Expression; the code stops only if it is true. Not for a function.
 

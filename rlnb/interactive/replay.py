@@ -182,7 +182,8 @@ def replay(
     flight = facts.flight
     if flight is None:
         raise RlnbError(
-            f"{facts.id} has no flight record: its values were finite, and no alert came. Use rlnb.debug(run.task)."
+            f"{facts.id} has no flight record, which a value that is not finite or an alert about one leaves. "
+            f"{'Its error is in run.logs(200). ' * (facts.state == 'failed')}rlnb.debug(run.task) steps its env."
         )
     manifest = facts.manifest
     request = Request(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rlnb.display import front_end
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, unknown
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.storage.files import source_hash
@@ -20,9 +20,12 @@ from rlnb.tasks.source import fail_cell, run_here, write_module
 from rlnb.tasks.task import task
 
 _SHOWN_DIGITS = 12
+# Not modules: nothing here imports them, and they import Isaac Lab. docs/scratch.md prints them.
+_TEMPLATES = Path(__file__).parent / "templates"
+_SUFFIX = ".py.txt"
 
 
-def define(name: str, source: str | Path) -> Task:
+def define(name: str, source: str | Path | None = None, *, template: str | None = None) -> Task:
     """Save Python source as a task, as the magic ``%%task`` does with its cell, and return the task.
 
     Use it where there are no magics: in marimo, or in a script. The source is not executed here: another process
@@ -32,11 +35,18 @@ def define(name: str, source: str | Path) -> Task:
         name: Name of the task, without spaces, e.g. ``"Lift-Cube-RGB"``.
         source: Python source with the task's env config, whose common indentation is removed; or the path of a file
             with it.
+        template: Name of a task that runs as it is, in place of a source: ``"manager-based"``, ``"direct"`` or
+            ``"direct-camera"``. The magic writes it into the cell: ``%%task Lift-Cube --template direct``.
 
     Raises:
+        NotFoundError: There is no such template.
         RlnbError: The name is not valid, the file cannot be read, the source has a syntax error, or a task of another
-            name has the module's file.
+            name has the module's file; or neither or both of a source and a template are given.
     """
+    if (source is None) == (template is None):
+        raise RlnbError("rlnb.define takes a source or template=. Use rlnb.define(name, source), or template='direct'.")
+    if template is not None:
+        source = template_of(template)
     if not isinstance(source, str | Path):
         raise RlnbError(f"source={source!r} is neither text nor a path. Use the text of a module, or Path('puck.py').")
     if isinstance(source, str) and re.fullmatch(r"\S+\.py", source):
@@ -61,7 +71,7 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
     Raises:
         RlnbError: The name is not valid, the source has a syntax error, or a task of another name has the file.
     """
-    _check_name(name, call)
+    check_name(name, call)
     name = name.strip()
     offset = 1 if call.startswith("%%") else 0
     # Check the syntax here too, under a name that is not a file: for a file name, the traceback would quote the line of
@@ -82,6 +92,18 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
     return task(name)
 
 
+def template_of(name: str) -> str:
+    """Return the source of a task that runs as it is.
+
+    Raises:
+        NotFoundError: There is no such template. The message lists them.
+    """
+    names = sorted(path.name.removesuffix(_SUFFIX) for path in _TEMPLATES.glob(f"*{_SUFFIX}"))
+    if name not in names:
+        raise unknown("template of a task", str(name), names, has="Templates")
+    return (_TEMPLATES / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
 def owner(user_ns: Mapping[str, object]) -> str:
     """Return the notebook that a kernel belongs to, or the kernel's folder if the front end names no notebook."""
     # VS Code comes first: with a remote server, its JPY_SESSION_NAME has a random part that is new in each session.
@@ -100,7 +122,7 @@ def _here() -> str:
     return str(script) if script else owner({})
 
 
-def _check_name(name: str, call: str) -> None:
+def check_name(name: str, call: str) -> None:
     """Refuse a name that is not one word with a letter or a digit."""
     example = "Write the task's name after it: %%task Lift-Cube-RGB"
     if not call.startswith("%%"):

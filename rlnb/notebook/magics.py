@@ -29,12 +29,38 @@ VERBS: dict[str, Callable[[list[Run]], Any]] = {
 def register_magics(ipython: Any) -> None:
     """Register ``%rlnb`` and ``%%task``; called by ``%load_ext rlnb``."""
 
-    def task(line: str, cell: str) -> None:
-        """Save this cell as the task ``%%task Name``; it is not executed in this kernel."""
-        define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
+    def task(line: str, cell: str = "") -> None:
+        """Save this cell as the task ``%%task Name``; it is not executed in this kernel.
+
+        ``%%task Name --template direct`` in an empty cell replaces the cell with a task that runs as it is.
+        """
+        name, option, template = line.partition("--template")
+        define.check_name(name, "%%task")
+        if not option and not cell.strip():
+            raise RlnbError("The cell has no source. %%task Name --template direct writes a task that runs into it.")
+        if not option:
+            define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
+        else:
+            ipython.set_next_input(_from_template(name, template.strip(" ="), cell), replace=True)
 
     ipython.register_magic_function(line, magic_kind="line", magic_name="rlnb")
-    ipython.register_magic_function(task, magic_kind="cell", magic_name="task")
+    ipython.register_magic_function(task, magic_kind="line_cell", magic_name="task")
+    if _as_line not in ipython.input_transformers_cleanup:
+        ipython.input_transformers_cleanup.append(_as_line)
+
+
+def _as_line(lines: list[str]) -> list[str]:
+    """Make a line magic of ``%%task`` in a cell of its own: IPython refuses a cell magic without a body."""
+    if len(lines) == 1 and lines[0].startswith("%%task"):
+        return [lines[0][1:]]
+    return lines
+
+
+def _from_template(name: str, template: str, cell: str) -> str:
+    """Return the cell of a new task."""
+    if cell.strip():
+        raise RlnbError("--template would replace this cell. Use it in an empty one, or leave the option out.")
+    return f"%%task {name.strip()}\n{define.template_of(template)}"
 
 
 def line(text: str) -> Any:

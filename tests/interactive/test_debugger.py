@@ -111,7 +111,9 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: Debu
     assert isinstance(debugger.step(), EnvStep), "there is no breakpoint any more"
     with pytest.raises(rlnb.RlnbError, match="condition= is not possible for a function"):
         debugger.break_at("_get_rewards", condition="True")
-    assert isinstance(debugger.break_at("_get_rewards").step(), Stop)
+    stop = debugger.break_at("_get_rewards").step()
+    assert isinstance(stop, Stop)
+    assert stop.place.endswith(f"line {line_of('height = ')}, in _get_rewards"), "at its first line, not at its head"
     pid = rlnb.simulator().pid
     again = rlnb.debug("Puck", num_envs=1, device="cpu")  # the cell is run again while the code has stopped
     assert isinstance(again.step(), EnvStep)

@@ -36,6 +36,41 @@ def test_the_indentation_of_a_function_is_removed_and_a_file_is_read_as_it_is(ro
     assert (root / "tasks" / "of_a_file.py").read_text().endswith(BODY)
 
 
+@pytest.mark.parametrize("name", ["manager-based", "direct", "direct-camera"])
+def test_a_template_is_the_cell_that_the_documentation_prints(shell, root, name):
+    """tests/site executes the page."""
+    assert not shell.run_cell(f"%%task My-Task --template {name}").error_in_exec
+    head, body = shell.rl_next_input.split("\n", 1)
+    assert head == "%%task My-Task"
+    page = (Path(__file__).parents[2] / "docs" / "scratch.md").read_text()
+    assert f"\n{body}```" in page
+    assert not (root / "tasks" / "my_task.py").exists()
+    shell.run_cell(shell.rl_next_input)
+    assert rlnb.define("My-Task", template=name) == rlnb.task("My-Task")
+    assert (root / "tasks" / "my_task.py").read_text().endswith(body)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%task", "has no name"),
+        ("%%task Lift", "no source. %%task Name --template direct"),
+        ("%%task --template direct", "has no name"),
+        ("%%task Lift --template dirct", "Did you mean 'direct'"),
+        ("%%task Lift --template direct\nx = 1", "would replace this cell"),
+    ],
+)
+def test_a_cell_without_a_source_or_a_template_without_a_place_is_refused(shell, root, cell, said):
+    assert said in str(shell.run_cell(cell).error_in_exec)
+    assert not list((root / "tasks").glob("*.py"))
+
+
+def test_a_definition_has_a_source_or_a_template(root):
+    for arguments in ({}, {"source": BODY, "template": "direct"}):
+        with pytest.raises(rlnb.RlnbError, match=r"a source or template="):
+            rlnb.define("Lift", **arguments)
+
+
 def test_a_syntax_error_names_the_line_of_the_source_and_the_older_version_is_refused(root):
     rlnb.define("Lift", "x = 1\n")
     with pytest.raises(rlnb.RlnbError, match=r"rlnb\.define Lift, line 2: SyntaxError"):

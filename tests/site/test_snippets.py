@@ -278,10 +278,12 @@ class TestOnIsaacLab:
         done = execute_page("docs/scratch.md", tmp_path, first="%load_ext rlnb\nimport rlnb")
         assert {(run.task, run.state) for run in rlnb.runs()} == {
             ("Pole-Terms", "completed"),
+            ("Pole-Direct", "completed"),
             ("Pole-Seen", "completed"),
         }
+        assert "observation terms of 'policy': position 2, speed 2" in repr(rlnb.task("Pole-Terms").card())
         told = [output.text for cell in done.cells for output in cell.outputs if output.get("name") == "stderr"]
-        assert "Pole-Terms leaves its physics to Isaac Sim" in "".join(told)
+        assert "Without Isaac Sim, Pole-Terms runs with sim.physics=NewtonCfg()" in "".join(told)
 
     @pytest.mark.slow
     def test_watching(self, tmp_path: Path) -> None:
