@@ -20,7 +20,7 @@ from results import record
 
 import rlnb
 from rlnb.cameras import preview as preview_module
-from rlnb.configs.card import check_overrides, runtime_problems
+from rlnb.configs.checks import check_overrides, runtime_problems
 from rlnb.hooks import plugins
 from rlnb.protocol import requests
 from rlnb.simulation.pool import pool

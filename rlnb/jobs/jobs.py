@@ -42,6 +42,8 @@ from rlnb.storage.serial import to_json
 logger = logging.getLogger(__name__)
 POLL_S, LONGEST_POLL_S = 0.1, 1.0
 """Seconds between two looks at a job, at first and at most: the folder may be on a file system that many share."""
+SHORT_LINES = 8
+"""Number of lines up to which the details of a failure, such as those of the user's own code, are above the log."""
 
 
 class ResumedError(RunError):
@@ -126,10 +128,10 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     reason = result.error if result else loss
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
-    raise (NotFiniteError if _is_not_finite(result) else RunError)(
-        f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: {_next_call(record, job)}"
-        + (f"\n\n{result.detail}" if result and result.detail else "")
-    )
+    detail = result.detail.rstrip() if result else ""
+    calls = f"\n  log:  {log}\n  next: {_next_call(record, job)}"
+    text = f"{calls}\n\n{detail}" if detail.count("\n") >= SHORT_LINES else f"\n{detail}{calls}" if detail else calls
+    raise (NotFiniteError if _is_not_finite(result) else RunError)(f"{record.id} ({kind}) {end}{text}")
 
 
 def in_queue(record: RunRecord, job: JobRecord) -> bool | None:

@@ -1,4 +1,4 @@
-"""Locations in the user's own code: where a worker is, and where an error was raised.
+"""Locations in the user's own code: where a worker is, and where and with which words an error was raised.
 
 Apart from ``messages``, because every training loads it.
 """
@@ -13,6 +13,10 @@ from pathlib import Path
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
 _INSTALLED = re.compile(r"/(lib/python3\.\d+|site-packages|dist-packages)/")
 _RLNB = f"{Path(__file__).parents[1]}/"
+MOST_LINES = 4
+"""Number of lines from which on only the first line of an error is shown."""
+MOST_CALLERS = 2
+"""Most calls in the user's own code that lead to an error and are shown."""
 
 
 def location_of_stacks(stacks: str) -> str:
@@ -33,9 +37,10 @@ def location_of_stacks(stacks: str) -> str:
 
 
 def location_of_error(exc: BaseException, without: Sequence[str] = ()) -> tuple[str, str]:
-    """Return the location in the user's own code where an error was raised, and its traceback's lines about that code.
+    """Return the location in the user's own code where an error was raised, and the lines of that code.
 
-    Both are empty if none of the user's own code was executed.
+    These are a line for each of the last calls that led there, and the line at the location with Python's marks. Both
+    are empty if none of the user's own code was executed.
 
     Args:
         exc: The error.
@@ -47,8 +52,27 @@ def location_of_error(exc: BaseException, without: Sequence[str] = ()) -> tuple[
     own = [frame for frame in frames if not (is_library(frame.filename) or frame.filename.startswith(tuple(without)))]
     if not own:
         return "", ""
-    frame, notes = own[-1], [f"{note}\n" for note in getattr(exc, "__notes__", ())]
-    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join([*traceback.format_list(own), *notes])
+    *callers, frame = own
+    calls = [_call(caller, frame.filename) for caller in callers[-MOST_CALLERS:]]
+    _, _, source = "".join(traceback.format_list([frame])).partition("\n")
+    notes = [f"{note}\n" for note in getattr(exc, "__notes__", ())]
+    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join([*calls, source, *notes])
+
+
+def _call(frame: traceback.FrameSummary, file: str) -> str:
+    """Return a line about a call; it names the file if it is another one."""
+    place = "" if frame.filename == file else f"{frame.filename}, "
+    return f"  from {place}line {frame.lineno}, in {frame.name}: {frame.line}\n"
+
+
+def text_of_error(exc: BaseException) -> str:
+    """Return the class and the message of an error in the user's own code, with the name that Python suggests.
+
+    An error of torch goes on with all overloads of a function, so only the first line of a long one is returned.
+    """
+    words = str(traceback.TracebackException(type(exc), exc, exc.__traceback__, limit=0))
+    first, *more = f"{type(exc).__name__}: {words}".splitlines()
+    return first.removesuffix(", but expected one of:") if len(more) >= MOST_LINES else "\n".join([first, *more])
 
 
 def is_library(file: str) -> bool:

@@ -205,6 +205,24 @@ def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
         jobs.raise_unless_completed(record, record.training)
 
 
+@pytest.mark.parametrize(("lines", "is_above"), [(3, True), (40, False)])
+def test_the_lines_of_own_code_are_above_the_log_and_a_whole_traceback_is_below(
+    tmp_path: Path, lines: int, is_above: bool
+) -> None:
+    run = RunDir(tmp_path / "r")
+    run.path.mkdir()
+    files.write_once(run.manifest, Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo"))
+    job = run.next_job("train", lambda _: {"job.json": Job(kind="train")})
+    files.write_once(job.result, Result(outcome="failed", error="TypeError: no", detail="    a line\n" * lines))
+    record = RunRecord(run.path)
+    with pytest.raises(rlnb.RunError) as raised:
+        jobs.raise_unless_completed(record, record.training)
+    shown = str(raised.value).splitlines()
+    assert shown.count("    a line") == lines
+    assert (shown.index("    a line") == 1) == is_above
+    assert shown[-1].startswith("  next: ") == is_above
+
+
 @pytest.mark.parametrize("kind", ["evaluate", "export"])
 def test_the_next_call_after_a_failed_evaluation_or_export_is_its_log(root: Path, kind: JobKind) -> None:
     run = echo(max_iterations=5).wait(WAIT_S)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from rlnb.errors import FreshProcessError, RlnbError, TrainingStopped
-from rlnb.protocol.code_location import location_of_error
+from rlnb.protocol.code_location import location_of_error, text_of_error
 from rlnb.storage import files
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
 )
 """Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
 process of its own or in the warm simulator, and writes the result."""
-MOST_LINES = 4
-"""Number of lines from which on only the first line of an error is shown."""
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 
@@ -113,11 +111,7 @@ def told(exc: BaseException) -> tuple[str, str]:
     if isinstance(exc, RlnbError):
         return error, "\n".join(getattr(exc, "__notes__", ()))
     place, own = location_of_error(exc, _of_plugins()) if isinstance(exc, Exception) else ("", "")
-    if not place:
-        return error, traceback.format_exc()
-    first, *more = error.splitlines()  # an error of torch goes on with all overloads of a function
-    text = first if len(more) >= MOST_LINES else error
-    return f"{place}: {text}", f"Traceback (most recent call last):\n{own}"
+    return (f"{place}: {text_of_error(exc)}", own) if place else (error, traceback.format_exc())
 
 
 def _of_plugins() -> list[str]:

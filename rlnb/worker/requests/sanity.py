@@ -43,6 +43,8 @@ OUTSIDE = 0.1
 """Distance in metres or radians of a joint from where the first reset has put it, from which on a reset moves it."""
 LEAST_RESETS, MOST_KEPT = 5, 0.9
 """Number of resets of a joint from which on they are judged, and share of them that may leave it where it was."""
+LEAST_EQUAL = 2
+"""Number of envs in which a reset of all envs has to leave a joint at exactly the same position for a finding."""
 LEAK_MIB_PER_STEP = 1.0
 """Growth of the memory in each step from which on there is a finding."""
 LEAK_MIB = 15.0
@@ -77,6 +79,8 @@ class _Joints:
     """Number of resets of each joint that was outside of the limits."""
     left: Any = 0
     """Number of these after which it still was."""
+    equal: Any = False
+    """Whether a reset of all envs has not written the joint. Shape (joints,), bool."""
 
     def note(self, ended: torch.Tensor, now: torch.Tensor) -> None:
         """Compare the joints before and after the resets of envs whose episode has ended."""
@@ -84,6 +88,12 @@ class _Joints:
         self.resets = self.resets + outside.sum(dim=0)
         self.left = self.left + (outside & self._outside(now)).sum(dim=0)
         self.before = now.clone()
+
+    def note_reset_of_all(self, now: torch.Tensor) -> None:
+        """Compare the joints before and after a reset of all envs, between which no physics step has moved them."""
+        outside = self._outside(self.before)
+        changed = outside & (now != self.before)
+        self.equal = (outside.sum(dim=0) >= LEAST_EQUAL) & ~changed.any(dim=0)
 
     def _outside(self, values: torch.Tensor) -> torch.Tensor:
         return (values < self.low) | (values > self.high)
@@ -93,7 +103,7 @@ class _Joints:
         """The joints that resets leave where they were, as text; empty if there are none."""
         if isinstance(self.resets, int):  # no step was made
             return ""
-        judged = (self.resets >= LEAST_RESETS) & (self.left > MOST_KEPT * self.resets)
+        judged = (self.resets >= LEAST_RESETS) & (self.left > MOST_KEPT * self.resets) | self.equal
         numbers = judged.nonzero().flatten().tolist()
         named = [f"{self.names[number]!r}" for number in numbers[:MOST_JOINTS]]
         more = f" and {len(numbers) - MOST_JOINTS} more" if len(numbers) > MOST_JOINTS else ""
@@ -104,7 +114,8 @@ class _Joints:
 class Sanity:
     """Looks at each step of an env.
 
-    Call :meth:`after_reset` and :meth:`after_step` with what the env returns, and then :meth:`findings`.
+    Call :meth:`after_reset` and :meth:`after_step` with what the env returns, then :meth:`after_last_reset`, and then
+    :meth:`findings`.
     """
 
     env: Any
@@ -184,6 +195,11 @@ class Sanity:
         for limit, shortage in solver.look_for_shortages(self.env).items():
             self._shortages[limit] = shortage.joined(self._shortages.get(limit, shortage))
         self._memory_mib.append(_memory_mib() - self.held_mib())
+
+    def after_last_reset(self) -> None:
+        """Look at the joints after a reset of all envs that follows the last step."""
+        for name, (_, values) in isaaclab.joints(self.env).items() if self._joints else ():
+            self._joints[name].note_reset_of_all(values)
 
     def findings(self) -> list[TaskFinding]:
         """Return the mistakes, the certain ones first."""

@@ -46,8 +46,8 @@ class Env:
         return SimpleNamespace(active_terms=[*self.terms], _step_reward=values, get_term_cfg=lambda name: weight)
 
 
-def findings(env: Env, steps: int = 30, **changed: Any) -> list[TaskFinding]:
-    """Step an env; functions of the step replace what it returns."""
+def findings(env: Env, steps: int = 30, last: bool = False, **changed: Any) -> list[TaskFinding]:
+    """Step an env; functions of the step replace what it returns. A last reset may follow, which moves no joint."""
     sanity = Sanity(env)
     generator = torch.Generator().manual_seed(0)
     none = torch.zeros(NUM_ENVS, dtype=torch.bool)
@@ -64,6 +64,8 @@ def findings(env: Env, steps: int = 30, **changed: Any) -> list[TaskFinding]:
         ended = changed["ended"](step) if "ended" in changed else none
         cut = changed["cut"](step) if "cut" in changed else none
         sanity.after_step(observe(step), reward, ended, cut, extras=changed.get("extras"))
+    if last:
+        sanity.after_last_reset()
     return sanity.findings()
 
 
@@ -261,6 +263,28 @@ def test_a_joint_that_a_reset_leaves_where_it_was_is_named() -> None:
 
 def test_a_reset_that_moves_all_joints_is_sound() -> None:
     assert with_resets(Env(), every=5, resets=True) == []
+
+
+@pytest.mark.parametrize("steps", [2, 30])
+def test_without_an_episode_that_ends_a_last_reset_shows_the_joint_that_it_leaves(steps: int) -> None:
+    env = Env()
+    env.scene.articulations = {"robot": SimpleNamespace(joint_names=["slider"])}
+    found = [finding.what for finding in findings(env, steps, last=True)]
+    assert found == ["A reset does not change the joint 'slider' of 'robot': it stays where the episode has ended."]
+
+
+def test_a_last_reset_is_sound_if_it_writes_the_joint_in_any_env_or_the_joint_has_not_moved() -> None:
+    env = Env()
+    env.scene.articulations = {"robot": SimpleNamespace(joint_names=["slider"])}
+    sanity = Sanity(env)
+    none, reward = torch.zeros(NUM_ENVS, dtype=torch.bool), torch.rand(NUM_ENVS)
+    for moved_by, written in ((0.0, 0.0), (3.0, -2.9)):
+        sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2)})
+        env.joint += moved_by
+        sanity.after_step({"policy": torch.rand(NUM_ENVS, 2)}, reward, none, none)
+        env.joint[0] += written
+        sanity.after_last_reset()
+        assert sanity.findings() == []
 
 
 def test_episodes_that_end_in_the_first_step_after_a_reset_are_counted() -> None:
