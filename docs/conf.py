@@ -29,6 +29,9 @@ LINKS = [
     (re.compile(r"\]\((?:\.\./)?CHANGELOG\.md\)"), "](/changelog.md)"),
 ]
 """Links that hold in the repository, and the pages that they name on the site."""
+NO_SEARCH = "---\nno-search: true\n---\n\n"
+"""Beginning of a page that the search leaves out. The changelog and the measurements have every word, and would come
+before the page that explains it."""
 
 project = "rlnb"
 author = "the rlnb authors"
@@ -79,13 +82,13 @@ def _write_cli() -> None:
 def _write_pages() -> None:
     for readme in PACKAGES:
         _write(f"packages/{readme.parent.name}.md", readme.read_text(encoding="utf-8"))
-    for name in ("CHANGELOG", "CONTRIBUTING"):
-        _write(f"{name.lower()}.md", (REPO / f"{name}.md").read_text(encoding="utf-8"))
+    _write("changelog.md", NO_SEARCH + (REPO / "CHANGELOG.md").read_text(encoding="utf-8"))
+    _write("contributing.md", (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
 def _write_results() -> None:
     """Write the page of the measurements. Its first line is the file's own title."""
-    _write("results.md", (REPO / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8"))
+    _write("results.md", NO_SEARCH + (REPO / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8"))
 
 
 def _copy_notebooks() -> None:

@@ -256,7 +256,7 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
 
 
 def show(run: RunId) -> None:
-    """Show the arguments, state, metrics and files of a run, and its lineage if it has one."""
+    """Show the arguments, state, lineage, metrics and files of a run."""
     import rlnb
 
     record = rlnb.get_run(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,11 @@ def test_only_the_last_calls_that_led_to_an_error_are_shown(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("import json\n    json.dumbs({})", "has no attribute 'dumbs'. Did you mean: 'dumps'?"),
+        pytest.param(
+            "import json\n    json.dumbs({})",
+            "has no attribute 'dumbs'. Did you mean: 'dumps'?",
+            marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no names to suggest"),
+        ),
         (
             f"raise TypeError({'no, but expected one of:' + chr(10) + ' * (Tensor)' * 5 + chr(10) * 5!r})",
             "TypeError: no",
