@@ -50,7 +50,7 @@ Change = Callable[[RunDir], object]
 CALLS = """
 import json, os, sys, time
 import rlnb
-from rlnb.run.catalog import Catalog
+from rlnb.run.index import RunIndex
 
 def calls(root):
     times_s = {}
@@ -70,9 +70,9 @@ def calls(root):
     timed("runs(tag=)", lambda: rlnb.runs(tag="seen"))
     timed("prune()", runs.prune)
     timed("prune(whole=True)", lambda: runs.prune(whole=True))
-    catalog = Catalog([root])
-    timed("catalog", catalog.refresh)
-    timed("catalog again", catalog.refresh)
+    index = RunIndex([root])
+    timed("index", index.refresh)
+    timed("index again", index.refresh)
     return {"good": sum(run.id.endswith("-good") for run in runs), "times_s": times_s}
 
 calls(sys.argv[2])  # the imports
@@ -247,7 +247,7 @@ def lists(plain: Path, shared: Path) -> None:
     slowest_s = statistics.median(shared[slowest] for _, shared in pairs)
     for name, ratio in ratios.items():
         print(f"  {name}: {plain_s[name]:.3f} s, {shared_s[name]:.3f} s, {ratio:.2f} times", flush=True)
-    del ratios["catalog again"]  # it reads the runs that have not ended, of which the other root has none
+    del ratios["index again"]  # it reads the runs that have not ended, of which the other root has none
     worst = max(ratios, key=lambda name: ratios[name])
     record(
         f"{GOOD} runs beside {len(KINDS)} odd ones: the time of a list, to that without the odd ones; the slowest call",

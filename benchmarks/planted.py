@@ -29,6 +29,8 @@ from results import record
 
 REPOSITORY = Path(__file__).parents[1]
 TIMEOUT_S = 500
+STATUS = re.compile(r"(^$|\.\.\.$|: [\d.]+ s$)")
+"""Text of a status line, while it waits and when it ends."""
 MOST_LINES, WIDTH = 8, 120
 BOUND_NAMED, BOUND_FIRST = 20, 18
 PREVIEW = "rlnb.preview(NAME, device='cpu')"
@@ -240,6 +242,8 @@ class Kernel:
                 shown.append(content["text"].rstrip("\n"))
             elif message["msg_type"] == "execute_result":
                 shown.append(content["data"]["text/plain"])
+            elif message["msg_type"] == "display_data" and not STATUS.search(text := content["data"]["text/plain"]):
+                shown.append(text)
             elif message["msg_type"] == "error":
                 shown.append("\n".join(content["traceback"]))
 

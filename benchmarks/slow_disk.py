@@ -1,4 +1,4 @@
-"""Times the catalogue of 10,000 runs on a file system that answers each call after 5 ms, as a busy shared one does.
+"""Times the index of 10,000 runs on a file system that answers each call after 5 ms, as a busy shared one does.
 
     python benchmarks/slow_disk.py [--runs 10000] [--delay-ms 5]
 
@@ -32,16 +32,16 @@ READ_ALL_S = 900.0
 LOOK = """
 import json, sys, time
 import rlnb
-catalog = rlnb.launchers.Catalog([sys.argv[1]])
+index = rlnb.launchers.RunIndex([sys.argv[1]])
 
 def timed(limit_s):
     begun = time.perf_counter()
-    catalog.refresh(limit_s)
-    return time.perf_counter() - begun, len(catalog.runs)
+    index.refresh(limit_s)
+    return time.perf_counter() - begun, len(index.runs)
 
 cold, page = timed(float(sys.argv[2]))
 begun = time.monotonic()
-while catalog.behind and time.monotonic() - begun < float(sys.argv[3]):
+while index.behind and time.monotonic() - begun < float(sys.argv[3]):
     timed(60.0)
 warm = [timed(float("inf")) for _ in range(5)]
 print(json.dumps([cold, page, max(seconds for seconds, _ in warm), warm[-1][1], time.monotonic() - begun]))
@@ -91,7 +91,7 @@ def main() -> None:
     cold, page, warm, count, read_s = json.loads(output)
     shutil.rmtree(root.parent)
     record(
-        f"{arguments.runs:,} runs on a file system with {arguments.delay_ms:g} ms per call (FUSE): a warm catalogue, "
+        f"{arguments.runs:,} runs on a file system with {arguments.delay_ms:g} ms per call (FUSE): a warm index, "
         "and the first look of a cold one",
         f"{warm:.2f} s ({count:,} runs), {cold:.2f} s ({page:,} runs; all after {read_s:.0f} s)",
         f"< {BOUND_S:g} s each, first page of {PAGE}",

@@ -71,7 +71,7 @@ rlnb.runs
 begun = time.perf_counter()
 watcher = Watcher([pathlib.Path(sys.argv[1])], Pages())
 watcher._look()
-while watcher._catalog.behind:
+while watcher._index.behind:
     watcher._look()
 listed = time.perf_counter()
 while watcher._without:

@@ -36,7 +36,7 @@ _MODULES = ("backend", "launchers", "plugin", "results", "studies")
 __all__ = [name for name in _names if name not in _MODULES]
 
 # Old names. Version 0.3 drops them.
-_RENAMED = {"HostedJob": "DetachedJob", "HostedLauncher": "DetachedLauncher"}
+_RENAMED = {"Catalog": "RunIndex", "HostedJob": "DetachedJob", "HostedLauncher": "DetachedLauncher"}
 _METHODS = {
     "agent": ("tasks.task", "rlnb.task(...).agent(library)"),
     "goodput": ("accounting.goodput", "run.goodput() or rlnb.Runs(runs).goodput()"),

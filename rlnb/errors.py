@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class RlnbError(Exception):
@@ -40,11 +41,7 @@ class CheckError(RlnbError, ValueError):
         self.subject, self.problems = subject, tuple(problems)
         count = len(self.problems)
         lines = [f"{subject}: {count} problem{'s' if count != 1 else ''}, nothing was started."]
-        for problem in self.problems:
-            lines.append(f"  - {problem.what}")
-            if problem.fix:
-                lines.append(f"    fix: {problem.fix}")
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join([*lines, *_listed(self.problems)]))
 
 
 class RunError(RlnbError, RuntimeError):
@@ -133,6 +130,22 @@ class Problem:
     """The call, command or edit that removes the fault; empty if there is none."""
     note: bool = False
     """Whether it is right in some tasks, so that it keeps no training from starting."""
+
+
+class Problems(list[Problem]):
+    """A list of problems that a notebook shows as text."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the problems; the name is IPython's."""
+        printer.text("\n".join(_listed(self)) or "No problems were found.")
+
+
+def _listed(problems: Iterable[Problem]) -> Iterator[str]:
+    """Return the lines about problems and their fixes."""
+    for problem in problems:
+        yield f"  - {'note: ' if problem.note else ''}{problem.what}"
+        if problem.fix:
+            yield f"    fix: {problem.fix}"
 
 
 def refuse_other_than_text(name: str, value: object) -> None:

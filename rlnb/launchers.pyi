@@ -9,7 +9,7 @@ from .jobs.detached_job import DetachedJob as DetachedJob
 from .launch.detached import DetachedLauncher as DetachedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
 from .mirror.launcher import RemoteLauncher as RemoteLauncher
-from .run.catalog import Catalog as Catalog
+from .run.index import RunIndex as RunIndex
 from .spec import Resources as Resources
 
 __all__: list[str]

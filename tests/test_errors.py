@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.errors import Problem, did_you_mean, unknown, whole_number
+from rlnb.errors import Problem, Problems, did_you_mean, unknown, whole_number
 
 
 def test_the_closest_name_is_suggested_if_any_is_close() -> None:
@@ -30,6 +30,19 @@ def test_a_check_error_shows_all_problems_with_their_fixes() -> None:
     assert str(error) == (
         "Echo with echo: 2 problems, nothing was started.\n  - no disk.\n    fix: make room\n  - no GPU."
     )
+
+
+def pretty(value: object) -> str:
+    return str(pytest.importorskip("IPython.lib.pretty").pretty(value))
+
+
+def test_a_cell_shows_a_list_of_problems_as_text() -> None:
+    assert pretty(Problems()) == "No problems were found."
+    some = Problems([Problem(what="no such value 'a'", fix="Use 'b'."), Problem(what="always 0", note=True)])
+    assert pretty(some) == "  - no such value 'a'\n    fix: Use 'b'.\n  - note: always 0"
+    found = rlnb.check("Echo", library="echo")
+    assert found == []
+    assert pretty(found) == pretty(Problems())
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, "8", True, None])

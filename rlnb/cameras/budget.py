@@ -1,4 +1,4 @@
-"""The cost of camera frames on this machine, and the number of envs that fits into a time or memory limit."""
+"""The cost of camera frames on the simulator's machine, and the number of envs within a time or memory limit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CameraBudget:
         """Return the largest number of envs whose frame stays within a time limit and a memory limit.
 
         Between two measured numbers of envs the cost is interpolated linearly. Beyond the largest measured number it
-        is extrapolated from the last two, which is an estimate.
+        is extrapolated from the last two, which is an estimate. Below the smallest, the cost is taken as proportional.
 
         Args:
             size: Width and height in pixels, one of the measured sizes.
@@ -144,7 +144,7 @@ class CameraBudget:
             rows[-1].append(f"{cost.mib:.2f}")
         heads = ["size", "envs", "ms per frame of all envs", "ms per env", "one camera after another", "MiB"]
         kinds = f", {', '.join(self.data_types)}" if self.data_types else ""
-        return table(heads, rows, caption=f"Camera frames of {self.task} on this machine{kinds}")
+        return table(heads, rows, caption=f"Camera frames of {self.task} on the simulator's machine{kinds}")
 
 
 @placement.takes_launcher
@@ -162,7 +162,7 @@ def camera_budget(
     warm: bool | None = None,
     launcher: Launcher | None = None,
 ) -> CameraBudget:
-    """Measure the cost of frames of a task's camera on this machine.
+    """Measure the cost of frames of a task's camera on this machine, or on that of ``launcher``.
 
     Args:
         task: A task or its name. A task without cameras gets one.

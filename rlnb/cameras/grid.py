@@ -155,7 +155,7 @@ def picture(preview: Frames, moment: int = -1) -> Image:
 
 
 def _columns(preview: Frames) -> int:
-    """Return the largest number of panels in a row with which tiles are readable. Rows are about equally long."""
+    """Return the number of panels in a row: as many as leave the tiles readable, spread evenly over the rows."""
     sizes = [array.shape[3:1:-1] for types in preview.clip.values() for array in types.values()]
 
     def places(size: tuple[int, ...], width_px: int) -> Tiling:

@@ -47,7 +47,7 @@ class Viewer:
         self.port = answer.port
         """Port of the view on this machine's loopback interface."""
         self.commands = answer.commands
-        """Velocity commands of the task: the range from which it samples each component, in m/s or rad/s, by the name
+        """The range from which the task samples each component of its velocity commands, in m/s or rad/s, by the name
         of the command and of the component. A task of the direct workflow has none."""
         live_objects.add(self, close=self.close, alive=lambda: self.alive)
 

@@ -235,7 +235,9 @@ def _rows(card: TaskCard, task: Task) -> list[tuple[str, str]]:
 
 
 def _definition(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
-    yield "defined in", task.source or (f"Isaac Lab's registry, as {card.gym_id}" if card.gym_id else "")
+    registered = f"Isaac Lab's registry, as {card.gym_id}" if card.gym_id else ""
+    own = "a cell, a file or a config class" if card.gym_id.startswith("rlnb-") else ""  # the id is rlnb's
+    yield "defined in", task.source or own or registered
     yield "workflow", card.workflow
     yield "envs", f"{task.num_envs} (default: {card.num_envs})" if task.num_envs else str(card.num_envs)
     selected = {"presets": ", ".join(task.presets), "physics": task.physics, "renderer": task.renderer}

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from rlnb.configs import launcher_args
 from rlnb.configs.card import AgentCard, Asset, ConfigField, Fields, Kind, TaskCard
 from rlnb.contracts.libraries import Library
+from rlnb.display.status import note_once
 from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.machine.packages import install_line
 from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Task
-from rlnb.storage import files
 
 # -- overrides -------------------------------------------------------------------------------------------------------
 
@@ -265,9 +265,9 @@ def runtime_problems(task: Task, card: TaskCard, python: str | None = None) -> l
 
 
 def tell_chosen(card: TaskCard) -> None:
-    """Log once the settings that rlnb has chosen in place of Isaac Sim's."""
+    """Say once which settings rlnb has chosen in place of Isaac Sim's."""
     if card.chosen:
-        files.warn_once(f"Without Isaac Sim, {card.task} runs with {' and '.join(card.chosen)}.")
+        note_once(f"Without Isaac Sim, {card.task} runs with {' and '.join(card.chosen)}.")
 
 
 def _of_isaac_sim(task: Task, card: TaskCard, python: str) -> Iterator[Problem]:

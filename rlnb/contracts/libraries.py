@@ -368,6 +368,11 @@ class Input:
     """Agent config values, by dotted path, with which the library takes the input. With others, it does not."""
 
 
+def unchanged(number: int, horizon: int) -> float:
+    """Return the number in a checkpoint's name, for a library that names checkpoints by their last iteration."""
+    return number
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
     """An RL library, described without importing the library."""
@@ -434,15 +439,16 @@ class Library:
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression on a checkpoint's file name. The first group is its iteration, or timestep."""
+    """Regular expression on a checkpoint's file name. The first group is the number that :attr:`checkpoint_iteration`
+    takes."""
     stock_checkpoints: tuple[str, ...] = ()
     """Regular expressions on the file names of the checkpoints that the library writes without rlnb, such as stock
     Isaac Lab's, where :attr:`checkpoint_pattern` does not match them. The first group, if any, is the iteration or the
     timestep. Files of a later expression count as newer."""
-    checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
-    """Unit of the number in a checkpoint's name."""
-    checkpoint_counts_finished: bool = False
-    """Whether the number in a checkpoint's name counts finished iterations; if not, it is the index of the last one."""
+    checkpoint_iteration: Callable[[int, int], float] = unchanged
+    """Function that returns the last iteration, from 0, that a checkpoint includes. It is called as ``function(number,
+    horizon)``: the number in the checkpoint's name, and the env steps of an iteration, at least 1. The result is
+    negative for a checkpoint from before the end of the first iteration. By default, it is the number itself."""
     checkpoint_is_folder: bool = False
     """Whether a checkpoint is a folder of files. Its :attr:`checkpoint_glob` then names folders, and has no ``**``."""
     checkpoint_companions: tuple[str, ...] = ()

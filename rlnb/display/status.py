@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +16,9 @@ from rlnb.display.front_end import in_notebook
 
 if TYPE_CHECKING:
     from rlnb.spec import Json
+
+
+logger = logging.getLogger(__name__)
 
 
 class _Shown(threading.local):
@@ -68,6 +73,20 @@ def _in_notebook(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[s
 def _line(text: str) -> dict[str, Json]:
     """Return a line of text as a Jupyter mime bundle."""
     return {"text/html": f"<i>{html.escape(text)}</i>" if text else "", "text/plain": text}
+
+
+@functools.lru_cache(maxsize=256)
+def note_once(text: str) -> None:
+    """Show a note only the first time."""
+    note(text)
+
+
+def note(text: str) -> None:
+    """Show what is good to know in the cell, or in the log where there is no notebook."""
+    if in_notebook():
+        front_end.show_place(_line(text), raw=True)
+    else:
+        logger.warning("%s", text)
 
 
 @contextlib.contextmanager

@@ -62,8 +62,8 @@ def check_cpus(usable: Cores, busy: float, machine: str) -> Finding:
         busy: Cores of the whole machine that were in use lately.
         machine: Kind of the processor.
     """
-    chosen = os.environ.get(threads.NUMBER)
-    number = f"{threads.NUMBER}={chosen}" if chosen else f"{usable.each(1)} threads for a training"
+    chosen = os.environ.get(threads.OMP_THREADS)
+    number = f"{threads.OMP_THREADS}={chosen}" if chosen else f"{usable.each(1)} threads for a training"
     text = f"{usable.number:g} ({machine}; {usable.why}; {number})"
     if usable.number < 2:
         return warning("CPUs", text, "Use at least two CPUs. A training alone takes one.")

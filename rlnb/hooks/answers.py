@@ -191,7 +191,7 @@ def _library_faults(library: Library) -> list[str]:
             faults.append(f"checkpoint_pattern={library.checkpoint_pattern!r} has no group for the iteration")
     except (re.error, TypeError) as exc:  # a TypeError has a clause of its own
         faults += [f"checkpoint_pattern={library.checkpoint_pattern!r}: {exc}"] if isinstance(exc, re.error) else []
-    faults += [*_requirement_faults(library), *_regex_faults(library)]
+    faults += [*_iteration_faults(library), *_requirement_faults(library), *_regex_faults(library)]
     return faults + _checkpoint_faults(library) + _input_faults(library)
 
 
@@ -215,6 +215,19 @@ def _checkpoint_faults(library: Library) -> list[str]:
     if library.checkpoint_is_folder and isinstance(glob, str) and "**" in glob:
         faults.append(f"checkpoint_glob={glob!r} names folders at any depth, where it has to name their parents")
     return faults
+
+
+def _iteration_faults(library: Library) -> list[str]:
+    """Return what is wrong with the function of checkpoint numbers, which is called for every name later."""
+    if not callable(library.checkpoint_iteration):  # its type has a clause of its own
+        return []
+    try:
+        value = library.checkpoint_iteration(1, 1)
+    except INTERRUPTS:
+        raise
+    except BaseException as exc:  # a plugin may raise anything
+        return [f"checkpoint_iteration(1, 1) {cause_of(exc)}"]
+    return [] if isinstance(value, int | float) else [f"checkpoint_iteration(1, 1) is {value!r}, not a number"]
 
 
 def _is_below(pattern: str) -> bool:

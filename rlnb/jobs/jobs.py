@@ -230,7 +230,9 @@ class NewJob:
             and not command.gpu_per_slot
             and not self.manifest.deterministic  # Warp's modules keep the setting from the time of their import
             and command.env.items() <= own_env().items()
-            and (command.max_running == 1 or threads.NUMBER in os.environ)  # else it has more than its share of threads
+            and (
+                command.max_running == 1 or threads.OMP_THREADS in os.environ
+            )  # else it has more than its share of threads
         )
         return {JOB: self.job, COMMAND: self.command}
 

@@ -76,7 +76,7 @@ def worker_command(
         argv=argv,
         env={
             **own_env(),
-            **({threads.NUMBER: str(ranks.threads)} if ranks.threads else {}),
+            **({threads.OMP_THREADS: str(ranks.threads)} if ranks.threads else {}),
             # A worker gets it from the manifest.
             **({ASSET_ROOT: manifest.asset_root} if manifest.script and manifest.asset_root else {}),
         },

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from rlnb.machine.cores import available, bound
 
-NUMBER = "OMP_NUM_THREADS"
+OMP_THREADS = "OMP_NUM_THREADS"
 """Variable with the threads of each process, which torch and NumPy read."""
-WHY = "RLNB_THREADS"
+THREADS_REASON = "RLNB_THREADS"
 """Variable in which rlnb says why it has set the number."""
 SHORT: Mapping[str, str] = {"GOMP_SPINCOUNT": "3000", "KMP_BLOCKTIME": "1"}
 """Short waits, for the OpenMP libraries of GCC, with which torch comes, and of LLVM: a hundredth of the 300,000 turns
@@ -38,14 +38,14 @@ def variables(environ: Mapping[str, str], *, ranks: int = 1, at_once: int = 1) -
         ranks: Processes of the job on this machine.
         at_once: Jobs that may run on this machine at the same time.
     """
-    if environ.get(NUMBER):
+    if environ.get(OMP_THREADS):
         return {}
     cores = available(environ)
     number = cores.each(ranks * at_once)
     if ranks == 1 and number >= bound():
         return {}  # which is what OpenMP takes by itself
     shares = [f" for {ranks} ranks"] * (ranks > 1) + [f" for {at_once} trainings at once"] * (at_once > 1)
-    return {NUMBER: str(number), WHY: "".join([cores.why, *shares])}
+    return {OMP_THREADS: str(number), THREADS_REASON: "".join([cores.why, *shares])}
 
 
 def short_waits(environ: Mapping[str, str]) -> dict[str, str]:
@@ -55,21 +55,21 @@ def short_waits(environ: Mapping[str, str]) -> dict[str, str]:
 
 def of_openmp(environ: Mapping[str, str] = os.environ) -> int:
     """Return how many threads OpenMP starts in a process with this environment."""
-    said = environ.get(NUMBER, "")
+    said = environ.get(OMP_THREADS, "")
     return int(said) if said.isdecimal() else bound()
 
 
 def of_user(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of threads that the user has set."""
-    return {name: environ[name] for name in (NUMBER, *BY_USER) if environ.get(name)}
+    return {name: environ[name] for name in (OMP_THREADS, *BY_USER) if environ.get(name)}
 
 
 def reason(number: int, environ: Mapping[str, str] = os.environ) -> str:
-    """Return why this process computes with so many threads."""
+    """Return why this process computes with this number of threads."""
     if number != of_openmp(environ):
         return "the library's or the task's own choice"
-    said = environ.get(NUMBER)
-    return environ.get(WHY) or (f"{NUMBER}={said}" if said else available(environ).why)
+    said = environ.get(OMP_THREADS)
+    return environ.get(THREADS_REASON) or (f"{OMP_THREADS}={said}" if said else available(environ).why)
 
 
 # -- times on a core, and without one --------------------------------------------------------------------------------

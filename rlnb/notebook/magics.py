@@ -41,7 +41,8 @@ def register_magics(ipython: Any) -> None:
         if not option:
             define.save(line.strip(), cell, of=define.owner(ipython.user_ns), where="cell", call="%%task")
         else:
-            ipython.set_next_input(_from_template(name, template.strip(" ="), cell), replace=True)
+            ipython.set_next_input(_from_template(name, template := template.strip(" ="), cell), replace=True)
+            print(f"The cell is now a task from the template {template!r}. Edit it, and run it to save {name.strip()}.")
 
     ipython.register_magic_function(line, magic_kind="line", magic_name="rlnb")
     ipython.register_magic_function(task, magic_kind="line_cell", magic_name="task")

@@ -240,7 +240,7 @@ TENSORS = (".npz", ".safetensors")
 MOST_SEARCHED_BYTES = 2**30
 """Size up to which a companion is searched for values that are not finite. Its arrays are read into memory."""
 REMOVED = ".removed-"
-"""Begin of the name of a folder that is being removed."""
+"""Beginning of the name of a folder that is being removed."""
 
 
 def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path], frozenset[Path]]:
@@ -265,14 +265,15 @@ def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset
 def iteration_of(checkpoint: Path, library: Library, horizon: int) -> float | None:
     """Return the last iteration, from 0, that a checkpoint includes; None if its name has no number.
 
+    It is negative for a checkpoint from before the end of the first iteration.
+
     Args:
         checkpoint: The checkpoint.
         library: The library that wrote it.
         horizon: Env steps of an iteration.
     """
     match = re.search(library.checkpoint_pattern, checkpoint.name)
-    unit = max(1, horizon) if library.checkpoint_unit == "timestep" else 1
-    return int(match[1]) / unit - library.checkpoint_counts_finished if match else None
+    return library.checkpoint_iteration(int(match[1]), max(1, horizon)) if match else None
 
 
 def _abandoned(run: RunDir, library: Library, paths: Sequence[Path]) -> frozenset[Path]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlnb.display.status import note
 from rlnb.display.table import counted, table
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.layout import JobDir, run_dir_of
@@ -18,7 +18,6 @@ from rlnb.spec import EnvMode
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
-logger = logging.getLogger(__name__)
 CONFIDENCE = 0.95
 LARGEST = sys.float_info.max
 """Largest number whose mean and interval can be computed."""
@@ -322,9 +321,9 @@ def say_rounding(episodes: int, num_envs: int) -> None:
     if rest := episodes % num_envs:
         each = episodes // num_envs + 1
         even = max(number for number in range(1, num_envs + 1) if episodes % number == 0)
-        logger.warning(
-            "%d envs run %d whole episodes each: %d episodes, not %d. For exactly %d, use num_envs=%d.",
-            *(num_envs, each, episodes - rest + num_envs, episodes, episodes, even),
+        note(
+            f"{num_envs} envs run {each} whole episodes each: {episodes - rest + num_envs} episodes, not {episodes}. "
+            f"For exactly {episodes}, use num_envs={even}."
         )
 
 

@@ -51,7 +51,7 @@ class LineageRun:
     depth: int = 0
     """Generations between the run and the oldest one shown."""
     origin: str = ""
-    """How the run has come about: ``"repeat, initialised with model_399.pt, resumed from iteration 400"``."""
+    """How the run has come about, such as ``"repeat, initialised with model_399.pt, resumed from iteration 400"``."""
     changes: Mapping[str, Json] = field(default_factory=dict)
     """Arguments in which the run differs from the one that it is shown below; None for a default."""
     state: State | None = None

@@ -68,6 +68,7 @@ class StockRecord(RunRecord):
 
         "running" while event files grow and the process that writes them is not known to have ended, else "completed".
         A run without event files and checkpoints is "starting", and "failed" after five minutes.
+        An event file that has changed in the last ten seconds always counts as growing.
         """
         events = list(files_below(self.path, lambda name: "tfevents" in name))
         if not events:

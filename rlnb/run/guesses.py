@@ -1,4 +1,4 @@
-"""Names that people guess for verbs of runs, and what to use in their place."""
+"""Names that people guess for attributes of runs, and what to use in their place."""
 
 from __future__ import annotations
 

@@ -548,7 +548,7 @@ class Run(GuidedRun, RunFacts):
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
 
-        return table(["", ""], self.overview(), caption=self.id)
+        return table(["", ""], self.overview(), caption=f"{self.name} ({self.id})" if self.name else self.id)
 
 
 def start_each(requests: Sequence[TrainArguments]) -> list[Run]:

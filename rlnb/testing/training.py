@@ -153,8 +153,7 @@ class TrainingConformance:
         assert numbers, f"Library.checkpoint_pattern matches none of {[path.name for path in checkpoints]}."
         assert max(numbers) == self.iterations - 1, (
             f"By their names, the checkpoints are of the iterations {numbers}, but the last one was "
-            f"{self.iterations - 1}. Save one at the end, and see Library.checkpoint_counts_finished and "
-            "checkpoint_unit."
+            f"{self.iterations - 1}. Save one at the end, and see Library.checkpoint_iteration."
         )
 
     def test_every_metric_of_the_library_is_logged_once_in_each_iteration(self, trained: rlnb.Run) -> None:

@@ -18,7 +18,7 @@ from rlnb.contracts.launchers import Launcher
 from rlnb.errors import NotFoundError, Problem, RlnbError
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import package_versions
-from rlnb.machine.threads import NUMBER
+from rlnb.machine.threads import OMP_THREADS
 from rlnb.records import weights
 from rlnb.records.facts import RunFacts, find_run
 from rlnb.records.find import run_of
@@ -98,7 +98,7 @@ def make_manifest(
             nodes=launcher.nodes,
             nproc_per_node=1 if auto else _ranks(request, launcher),
             # Their number decides the order of sums, and the next machine may have other cores.
-            threads=1 if request.deterministic is True and not os.environ.get(NUMBER) else None,
+            threads=1 if request.deterministic is True and not os.environ.get(OMP_THREADS) else None,
         ),
         parent=parent,
         inputs={name: one.origin for name, one in inputs.items()},

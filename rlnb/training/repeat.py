@@ -323,7 +323,7 @@ def linked(manifest: Manifest, like: RunFacts, runs: Path) -> Manifest:
 
 def _usual_threads() -> int:
     """Return the number of threads that torch probably takes in a process which this one starts."""
-    number = os.environ.get(threads.NUMBER, "")
+    number = os.environ.get(threads.OMP_THREADS, "")
     return int(number) if number.isdecimal() else available().each(1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlnb.display.status import status
-from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.errors import CheckError, Problem, Problems, RlnbError
 from rlnb.protocol.requests import Examine
 from rlnb.records.facts import RunFacts
 from rlnb.simulation.pool import pool
@@ -57,13 +57,13 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         requests = requests_of(task, arguments)
         plans = [make_plan(request) for request in requests]
     except CheckError as exc:
-        return list(exc.problems)
+        return Problems(exc.problems)
     except RlnbError as exc:
-        return [Problem(what=str(exc))]
-    problems = list(dict.fromkeys(problem for plan in plans for problem in plan.problems))
+        return Problems([Problem(what=str(exc))])
+    problems = Problems(dict.fromkeys(problem for plan in plans for problem in plan.problems))
     if problems or not deep or plans[0].card is None:
         return problems
-    return examine(plans[0].manifest, warm=requests[0].warm)
+    return Problems(examine(plans[0].manifest, warm=requests[0].warm))
 
 
 # -- examine ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ import pytest
 
 from rlnb.configs.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
 from rlnb.configs.checks import NEWTON, WARP, check_task, runtime_problems
+from rlnb.display.status import note_once
 from rlnb.errors import CheckError, RlnbError
 from rlnb.machine.packages import install_line
 from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 
 CARD = TaskCard(
@@ -139,7 +139,7 @@ def test_a_preview_or_a_debugger_is_refused_in_the_same_words() -> None:
 
 
 def test_what_was_chosen_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    files.warn_once.cache_clear()
+    note_once.cache_clear()
     card = TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()", "camera.renderer_cfg=NewtonWarpRendererCfg()"))
     for _ in range(2):
         check_task(Task(id="Mine"), card)

@@ -53,10 +53,6 @@ def test_the_methods_of_the_context_have_the_signatures_of_the_protocol(name: st
 ECHO = Library(name="echo", backend="rlnb_echo.backend:Echo", metrics={"reward": "Train/mean_reward"})
 
 
-def test_a_library_survives_json() -> None:
-    assert from_json(Library, json.loads(json.dumps(to_json(ECHO)))) == ECHO
-
-
 def test_a_library_is_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ECHO.name = "other"  # type: ignore[misc]

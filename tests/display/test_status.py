@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlnb.display.status import status
+from rlnb.display.status import note, status
 
 
 def test_a_log_gets_one_line_without_a_spinner(capsys):
@@ -39,3 +39,11 @@ def test_a_picture_is_not_replaced_by_the_reason_for_a_wait(kernel):
     )
     pages = [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]]
     assert pages[:-1] == ["<i>Reading ...</i>", "<i>Reading: busy, 3 s</i>", "picture"]
+
+
+def test_a_note_is_shown_once_in_the_cell_and_logged_elsewhere(kernel, caplog):
+    kernel.run("from rlnb.display.status import note_once\nnote_once('Without <b>')\nnote_once('Without <b>')")
+    shown = [m["content"] for m in kernel.messages if m["msg_type"] in ("stream", "display_data")]
+    assert [content["data"]["text/html"] for content in shown] == ["<i>Without &lt;b&gt;</i>"]
+    note("only in the log")
+    assert "only in the log" in caplog.text

@@ -103,6 +103,21 @@ def test_the_public_name_of_each_type_is_that_of_the_type() -> None:
         ),
         (
             "rlnb_libraries",
+            [Library(name="a", backend="b:C", checkpoint_iteration=lambda number: number - 1)],  # type: ignore[arg-type]
+            "returned a Library in which checkpoint_iteration(1, 1) raised TypeError: ",
+        ),
+        (
+            "rlnb_libraries",
+            [Library(name="a", backend="b:C", checkpoint_iteration=lambda number, horizon: f"{number}")],  # type: ignore[arg-type]
+            "returned a Library in which checkpoint_iteration(1, 1) is '1', not a number",
+        ),
+        (
+            "rlnb_libraries",
+            [Library(name="a", backend="b:C", checkpoint_iteration="m:f")],  # type: ignore[arg-type]
+            "returned a Library in which checkpoint_iteration='m:f' is not Callable[[int, int], float]",
+        ),
+        (
+            "rlnb_libraries",
             [Library(name="a", backend="b:C", checkpoint_companions=("{stem}.npz", "{stem}.buffer.pkl"))],
             "returned a Library in which checkpoint_companions has '{stem}.buffer.pkl', which is not the name of a "
             ".npz or .safetensors file with {stem}",

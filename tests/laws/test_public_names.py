@@ -46,7 +46,6 @@ PUBLIC = [
 ]
 LAUNCHERS = [
     "ArrayLauncher",
-    "Catalog",
     "DetachedJob",
     "DetachedLauncher",
     "Launcher",
@@ -55,6 +54,7 @@ LAUNCHERS = [
     "QueueTable",
     "RemoteLauncher",
     "Resources",
+    "RunIndex",
     "make_launcher",
 ]
 PLUGIN = [

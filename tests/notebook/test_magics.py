@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.launchers import Catalog
+from rlnb.launchers import RunIndex
 from rlnb.protocol import requests
 from rlnb.simulation.pool import pool
 
@@ -51,7 +51,7 @@ def test_the_simulators_of_the_kernel_say_where_they_are(shell, root, tmp_path, 
     assert "takes no run" in str(shell.run_cell("%rlnb simulator now").error_in_exec)
     shell.run_cell("%rlnb simulator close")
     assert "no warm simulator" in capsys.readouterr().out
-    assert not Catalog([root]).simulators()
+    assert not RunIndex([root]).simulators()
     pool.shut_down()
 
 

@@ -86,19 +86,18 @@ def test_a_run_without_checkpoints_has_neither(root: Path) -> None:
 
 
 def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
     run = echo()
     started = run.started
     assert started is not None
-    per_timestep = dataclasses.replace(plugins.library("echo"), checkpoint_unit="timestep")
-    monkeypatch.setattr(RunRecord, "library_spec", per_timestep)
-    named = Checkpoints([run.path / f"model_{started.horizon * 3}.json"], RunRecord(run.path))
-    assert named.iterations == [3.0]
+    echo_of_timesteps = dataclasses.replace(
+        plugins.library("echo"), checkpoint_iteration=lambda number, horizon: number / horizon - 1
+    )
+    monkeypatch.setattr(RunRecord, "library_spec", echo_of_timesteps)
+    timesteps = (0, started.horizon // 2, started.horizon * 3)
+    named = Checkpoints([run.path / f"model_{number}.json" for number in timesteps], RunRecord(run.path))
+    assert named.iterations == [-1.0, -0.5, 2.0], "with three finished iterations, the last one is number 2"
     run.record.folder.next_job("train")
-    assert named.iterations == [3.0], "a later job without started.json changes nothing"
-    finished = dataclasses.replace(per_timestep, checkpoint_counts_finished=True)
-    monkeypatch.setattr(RunRecord, "library_spec", finished)
-    assert named.iterations == [2.0], "with three finished iterations, the last one is number 2"
+    assert named.iterations == [-1.0, -0.5, 2.0], "a later job without started.json changes nothing"
 
 
 def test_keep_keeps_the_newest_and_the_best(root: Path) -> None:

@@ -16,7 +16,7 @@ from far_node import Node
 
 import rlnb
 from rlnb.errors import RlnbError
-from rlnb.launchers import Catalog
+from rlnb.launchers import RunIndex
 from rlnb.protocol.messages import Connected
 from rlnb.records.layout import JobDir
 from rlnb.simulation import remote_job as jobs
@@ -228,7 +228,7 @@ def test_a_job_says_where_it_is_until_it_ends(root: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(SharedJob, "relay_argv", lambda self, *_: ["cat"])
     assert not simulator_records(root)
     job = SharedJob(Idle(), None, None)
-    (one,) = Catalog([root]).simulators()
+    (one,) = RunIndex([root]).simulators()
     assert (one.place, one.state, one.left_s, one.kernel.pid) == ("local", "waits", None, os.getpid())
     job.note(Connected(host="node3", ends_s=time.time() + 3600.0))
     (one,) = simulator_records(root)

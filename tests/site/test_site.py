@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import re
 import subprocess
 import sys
@@ -35,6 +36,16 @@ MODULES = {
 }
 NOT_DOCUMENTED = {"rlnb.__version__", "rlnb.results.Manifest", "rlnb.results.Result"}
 """The last two are those of ``rlnb.plugin``."""
+SEARCHED = {
+    "from scratch": "scratch",
+    "NewtonCfg": "scratch",
+    "CNN": "scratch",
+    "rename": "watching",
+    "ONNX": "exports",
+    "colleague": "hosted",
+    "best run": "watching",
+}
+"""Words that people search for, each with the page that answers them."""
 PYPROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())
 
 
@@ -72,6 +83,19 @@ def broken(site: Path) -> list[str]:
     return missing
 
 
+def found(site: Path, words: str) -> set[str]:
+    """Return the pages that the site's search finds: those with all words, in the text or in a title."""
+    search = pytest.importorskip("sphinx.search.en")
+    text = (site / "searchindex.js").read_text(encoding="utf-8").strip()
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    language, pages = search.SearchEnglish({}), set(index["docnames"])
+    for word in words.lower().split():
+        if word not in language.stopwords:
+            of_word = [index[kind].get(language.stem(word), []) for kind in ("terms", "titleterms")]
+            pages &= {index["docnames"][n] for each in of_word for n in (each if isinstance(each, list) else [each])}
+    return pages
+
+
 def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: Path) -> None:
     inventory = pytest.importorskip("sphinx.util.inventory")
     argv = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--builder", "html"]
@@ -90,6 +114,9 @@ def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: P
     commands = re.sub("<[^>]+>", "", (tmp_path / "site" / "cli.html").read_text())
     for command in ("train", "runs prune", "assets mirror", "plugins new", "doctor"):
         assert f"rlnb {command}" in commands
+    pages = {words: found(tmp_path / "site", words) for words in SEARCHED}
+    assert {words: page for words, page in SEARCHED.items() if page not in pages[words]} == {}
+    assert not {"changelog", "results"} & {page for some in pages.values() for page in some}
 
 
 def test_the_figure_of_the_layers_is_that_of_the_contract() -> None:

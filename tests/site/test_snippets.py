@@ -282,7 +282,7 @@ class TestOnIsaacLab:
             ("Pole-Seen", "completed"),
         }
         assert "observation terms of 'policy': position 2, speed 2" in repr(rlnb.task("Pole-Terms").card())
-        told = [output.text for cell in done.cells for output in cell.outputs if output.get("name") == "stderr"]
+        told = [str(output.get("data")) for cell in done.cells for output in cell.outputs]
         assert "Without Isaac Sim, Pole-Terms runs with sim.physics=NewtonCfg()" in "".join(told)
 
     @pytest.mark.slow

@@ -48,7 +48,7 @@ FAULTS = {
     ),
     "NamedWrong": (
         "test_a_checkpoint_is_named_after_its_last_iteration",
-        "the last one was 5. .* see Library.checkpoint_counts_finished",
+        "the last one was 5. .* see Library.checkpoint_iteration",
     ),
     "StopIgnored": (CANCEL, r"processes has not come within 5 s\. Call ctx.iteration_finished\(save\) after each"),
     "StopUnsaved": (CANCEL, r"its last checkpoint is of .*\. Call ctx.iteration_finished\(save\) after each"),

@@ -10,8 +10,8 @@ import pytest
 
 import rlnb
 from rlnb.configs.card import TaskCard
+from rlnb.display.status import note_once
 from rlnb.hooks import plugins
-from rlnb.storage import files
 from rlnb.training import lookup
 from rlnb.training.arguments import TrainArguments
 from rlnb.training.create import refuse
@@ -106,7 +106,7 @@ def test_a_script_takes_an_asset_root(root: Path, tmp_path: Path) -> None:
 def test_a_plan_says_what_was_chosen_in_place_of_isaac_sim(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files.warn_once.cache_clear()
+    note_once.cache_clear()
     monkeypatch.setattr(lookup, "card_of", lambda *_: TaskCard(task="Mine", chosen=("sim.physics=NewtonCfg()",)))
     make_plan(TrainArguments(task="Mine", library="rsl_rl"))
     assert "Without Isaac Sim, Mine runs with sim.physics=NewtonCfg()." in caplog.text

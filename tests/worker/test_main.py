@@ -96,7 +96,7 @@ sys.exit(__main__.main(sys.argv[1:]))
 def other_job(source: str, job: JobDir) -> subprocess.CompletedProcess[str]:
     (job.path / "other.py").write_text(source)
     argv = [sys.executable, "-c", OTHER, "train", str(job.path.parent.parent), str(job.path)]
-    env = {name: value for name, value in os.environ.items() if name not in (threads.NUMBER, *threads.BY_USER)}
+    env = {name: value for name, value in os.environ.items() if name not in (threads.OMP_THREADS, *threads.BY_USER)}
     env["PYTHONPATH"] = str(job.path)
     return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
 

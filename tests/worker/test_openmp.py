@@ -85,7 +85,7 @@ def start() -> Iterator[Start]:
     started = []
 
     def begin(variables: Mapping[str, str], *argv: str) -> Ask:
-        env = {name: value for name, value in os.environ.items() if name not in (threads.NUMBER, *threads.BY_USER)}
+        env = {name: value for name, value in os.environ.items() if name not in (threads.OMP_THREADS, *threads.BY_USER)}
         cores = sorted(os.sched_getaffinity(0))[:2]
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"import os; os.sched_setaffinity(0, {cores})\n{PROGRAM}", *argv],

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rlnb_jupyterlab.check import FormAgent, agent, problems
+from rlnb_jupyterlab.code import read
 
 import rlnb
 
@@ -147,8 +148,11 @@ def test_first_weights_are_those_of_a_run_and_never_of_a_file(root: Path, tmp_pa
     assert "'no-run' is neither a run nor" in text
     (tmp_path / "policy.pt").touch()
     assert texts_of("local()", init_from=str(tmp_path / "policy.pt")) == [
-        f"{str(tmp_path / 'policy.pt')!r} is not the id of a run."
+        f"{str(tmp_path / 'policy.pt')!r} is neither the id nor the name of a run."
     ]
+    parent.name = "first try"
+    assert texts_of("local()", init_from="first try") == []
+    assert read({"task": "Echo", "init_from": "first try"})["init_from"] == parent.id
     (text,) = texts_of("local()", alerts=["rewrd < 0"])
     assert "rewrd" in text
 

@@ -17,7 +17,7 @@ from tornado.httpclient import HTTPClientError
 @pytest.mark.parametrize("route", [route for route, _ in handlers.ROUTES])
 async def test_a_request_without_a_login_is_refused(jp_fetch: Any, route: str, root: Path) -> None:
     path = re.sub(r"\(\?P<key>[^)]*\)", "0" * 20, route)
-    path = re.sub(r"\(\?P<job>[^)]*\)", "0", re.sub(r"\(\?P<(name|path)>[^)]*\)", "a", path))
+    path = re.sub(r"\(\?P<(job|root)>[^)]*\)", "0", re.sub(r"\(\?P<(name|path)>[^)]*\)", "a", path))
     for method in ("GET", "POST"):
         with pytest.raises(HTTPClientError) as raised:
             await jp_fetch(

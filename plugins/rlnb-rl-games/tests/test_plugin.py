@@ -46,3 +46,4 @@ def test_the_name_of_a_checkpoint_has_its_epoch() -> None:
     match = re.search(RL_GAMES.checkpoint_pattern, "last_cartpole_direct_ep_60_rew__-0.51_.pth")
     assert match is not None
     assert match[1] == "60"
+    assert RL_GAMES.checkpoint_iteration(60, 24) == 59

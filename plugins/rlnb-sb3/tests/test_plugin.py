@@ -17,3 +17,4 @@ def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
     match = re.search(SB3.checkpoint_pattern, "model_6.pt")
     assert match is not None
     assert match[1] == "6"
+    assert SB3.checkpoint_iteration(6, 24) == 5

@@ -77,6 +77,7 @@ def test_the_name_of_a_checkpoint_has_its_timestep() -> None:
     match = re.search(plugin.SKRL.checkpoint_pattern, "agent_192.pt")
     assert match is not None
     assert match[1] == "192"
+    assert plugin.SKRL.checkpoint_iteration(192, 24) == 7
     assert not re.search(plugin.SKRL.checkpoint_pattern, "best_agent.pt")
 
 

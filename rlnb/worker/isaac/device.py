@@ -1,4 +1,8 @@
-"""The device of a simulation. ``"auto"`` is a GPU on every machine with an NVIDIA driver."""
+"""The device of a simulation, and deterministic simulations.
+
+``"auto"`` is a GPU if torch can use one, else the CPU. It is an error if there is an NVIDIA driver but torch cannot use
+it, unless the user hides the GPUs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ from rlnb.spec import Json
 from rlnb.worker.isaac import release
 
 ANY_DEVICE = "any"
-"""A GPU if torch can use one, else the CPU, for cards, rehearsals and mirrors, which have no device argument."""
+"""A GPU if torch can use one, else the CPU, for task cards, warm-up envs and copies of assets, which have no device
+argument."""
 HIDDEN = ("", "-1")
 """First names in ``CUDA_VISIBLE_DEVICES`` with which a user hides all GPUs."""
 
@@ -76,7 +81,8 @@ CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 def deterministic_simulation(env_cfg: Any, arguments: Mapping[str, Json]) -> Iterator[None]:
     """Make the physics of an env config and Warp's kernels deterministic, and restore Warp's setting at the end.
 
-    The config keeps its change. Enter this before the env is made: a Warp module keeps the setting from its import on.
+    The config and the environment variable of CUDA keep their change. Enter this before the env is made: a
+    Warp module keeps the setting from its import on.
 
     Args:
         env_cfg: Config of the env.

@@ -54,7 +54,12 @@ def _of_values(frame: FrameType, kind: str) -> str:
     what = f"a value of the shape {shape}" if shape else f"{type(value).__name__} {value!r}"
     fix = "Return one value per env."
     if shape == expected:
-        what, fix = f"values of {value.dtype}", "Compare them with a limit, as in value > 0.5."
+        if (device := value.device) != of_step.device:
+            what, fix = f"values on {device}", f"Create its tensors with device=env.device, {of_step.device} here."
+        elif kind == "termination" and value.dtype != of_step.dtype:
+            what, fix = f"values of {value.dtype}", "Compare them with a limit, as in value > 0.5."
+        else:  # neither the shape nor the type is wrong, so the error's own words are better
+            return ""
     elif shape == (*expected, 1):
         fix = "Use .squeeze(-1) to drop the last axis."
     wanted = "one bool" if kind == "termination" else "one number"

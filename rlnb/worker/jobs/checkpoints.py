@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 TORCH_BEGINS = (b"P", b"\x80")
 """First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
 PART = ".part-"
-"""Begin of the name of a file or folder that is not complete yet."""
+"""Beginning of the name of a file or folder that is not complete yet."""
+OLDER = ".older-"
+"""Beginning of the name of a complete folder until a new one has its name."""
 PLAIN = (".json", ".yaml", ".txt", *TENSORS)
 """Suffixes of files that are read without running code: text, and tensors; see :func:`vet_tensors`."""
 
@@ -120,10 +122,11 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
             not exist yet.
     """
     path, start_s = Path(path), time.perf_counter()
-    part, older = path.with_name(f"{PART}{path.name}"), path.with_name(f".older-{path.name}")
-    for leftover in (part, older):  # of a process that was killed
-        if leftover.is_dir():
-            entries.remove_tree(leftover)
+    part, older = path.with_name(f"{PART}{path.name}"), path.with_name(f"{OLDER}{path.name}")
+    if part.is_dir():  # of a process that was killed
+        entries.remove_tree(part)
+    if older.is_dir():
+        _put_back(older)
     write(str(part))
     size = sum(map(_sync, (*files_below(part), part) if part.is_dir() else (part,)))
     if path.is_dir():  # a folder cannot be replaced in one step
@@ -138,17 +141,35 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what is left of checkpoints that a killed process was writing or removing.
+    """Remove what is left of checkpoints that a killed process was writing, replacing or removing.
+
+    A complete one that was about to be replaced gets its name back.
 
     Args:
         folder: Folder of a training's logs, where no other process writes.
     """
-    found = [below / name for below, folders, names in walk(folder) for name in (*folders, *names)]
-    for part in (path for path in found if path.name.startswith((PART, REMOVED))):
+    for older in _found(folder, OLDER):
+        _put_back(older)
+    for part in _found(folder, PART, REMOVED):
         if part.is_dir() and not part.is_symlink():
             entries.remove_tree(part, ignore_errors=True)
         else:
             entries.remove(part)
+
+
+def _found(folder: Path, *beginnings: str) -> list[Path]:
+    """Return the files and folders at any depth whose names have one of the beginnings."""
+    found = [below / name for below, folders, names in walk(folder) for name in (*folders, *names)]
+    return [path for path in found if path.name.startswith(beginnings)]
+
+
+def _put_back(older: Path) -> None:
+    """Give a folder its name back, or remove it if a newer one has the name."""
+    name = older.name.removeprefix(OLDER)
+    if older.with_name(name).exists():
+        entries.remove_tree(older, ignore_errors=True)
+    else:
+        entries.rename(older, name)
 
 
 def remove_older(paths: Iterable[Path], keep: int) -> None:
@@ -338,7 +359,7 @@ EVERY_S = 10.0
 def retention(job: JobDir, keep: int | None) -> Iterator[None]:
     """Keep the newest ``keep`` checkpoints and the best by reward; remove the others regularly and at the end.
 
-    None is removed before the training has started, since it may go on from one of them.
+    No checkpoint is removed before the training has started, since it may go on from one of them.
 
     Args:
         job: Job of the training.

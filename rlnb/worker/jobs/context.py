@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 import socket
 import sys
 import time
@@ -19,6 +18,7 @@ from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.hooks import plugins
 from rlnb.hooks.registry import observe, versions_of
 from rlnb.machine import cores, threads
+from rlnb.records.checkpoints import iteration_of
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.records.record import RunRecord
@@ -184,7 +184,7 @@ class Context:
         num_envs = num_envs or self._all_envs()
         if self.rank != 0:
             return
-        self.origin.check(first_iteration)
+        self.origin.check(first_iteration, horizon)
         _refuse_empty_iterations(horizon, frames_per_step, num_envs, self._library.name)
         self._check_frames(horizon, num_envs, max_iterations)
         number = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 0
@@ -432,11 +432,12 @@ class Origin:
             self._read.add(path)
         return path
 
-    def check(self, first_iteration: int) -> None:
+    def check(self, first_iteration: int, horizon: int) -> None:
         """Refuse a training that has ignored its checkpoint: it would start anew without a word.
 
         Args:
             first_iteration: Iteration at which the training starts, as its library says.
+            horizon: Env steps of an iteration.
 
         Raises:
             RlnbError: The backend has not asked for the checkpoint or the first weights, or starts a resumed training
@@ -444,21 +445,17 @@ class Origin:
         """
         if self.checkpoint is not None:
             name = self.checkpoint.name
+            last = iteration_of(self.checkpoint, self._library, horizon)
             if self.checkpoint not in self._read:
                 fix = "load ctx.checkpoint in train(), or set Library.resumes=False"
                 raise self.error("does not read ctx.checkpoint", f"start from zero instead of {name}", fix)
-            if first_iteration == 0 and not self._holds_nothing(name):
+            if first_iteration == 0 and (last is None or last >= 0):
                 what = "reports first_iteration=0 for a resumed training"
                 fix = "pass the iteration after that of ctx.checkpoint to ctx.started()"
                 raise self.error(what, f"start from zero, or overwrite the curve before {name}", fix)
         elif self.init_from is not None and self.init_from not in self._read:
             fix = "load the weights of ctx.init_from in train()"
             raise self.error("does not read ctx.init_from", f"start from fresh weights, not from {self.init_from}", fix)
-
-    def _holds_nothing(self, name: str) -> bool:
-        """Return whether a checkpoint was written before the first iteration, by its name."""
-        match = re.search(self._library.checkpoint_pattern, name)
-        return self._library.checkpoint_counts_finished and match is not None and int(match.group(1)) == 0
 
     def error(self, what: str, effect: str, fix: str) -> RlnbError:
         """Return an error of the library's backend, which names its plugin.

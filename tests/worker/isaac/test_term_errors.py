@@ -82,6 +82,31 @@ def test_a_termination_term_without_one_bool_per_env_is_named(env: Any, function
     assert "has to return one bool per env" in str(error)
 
 
+class _OnGpu:
+    """Stands for a tensor on a GPU, which a tensor on the CPU cannot take in."""
+
+    shape, dtype, device = (NUM_ENVS,), torch.float32, torch.device("cuda:0")
+
+    def __mul__(self, _: float) -> _OnGpu:
+        return self
+
+
+def elsewhere(env: Any) -> Any:
+    return _OnGpu()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("Reward", {"weight": 1.0}), ("Termination", {})], ids=["reward", "termination"]
+)
+def test_a_term_with_values_on_another_device_is_told_so(env: Any, kind: str, settings: Any) -> None:
+    cfg = getattr(managers, f"{kind}TermCfg")(func=elsewhere, **settings)
+    manager = getattr(managers, f"{kind}Manager")({"far": cfg}, env)
+    error = error_of(lambda: manager.compute(*([0.1] if settings else [])))
+    assert str(error).startswith(line_of(elsewhere))
+    assert "returned values on cuda:0" in str(error)
+    assert str(error).endswith("Create its tensors with device=env.device, cpu here.")
+
+
 def test_an_observation_term_without_an_axis_of_values_is_named(env: Any) -> None:
     group = managers.ObservationGroupCfg()
     for name, function in (("speed", pair), ("angle", flat), ("place", pair)):

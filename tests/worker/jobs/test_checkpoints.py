@@ -14,7 +14,7 @@ import rlnb.backend
 from rlnb.records.checkpoints import saves_of
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.storage.entries import MOST_FOLDERS
-from rlnb.worker.jobs.checkpoints import saves_recorded
+from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
 
 
 def test_a_file_of_tensors_needs_no_trust_but_has_to_be_complete(tmp_path: Path) -> None:
@@ -212,6 +212,24 @@ def test_a_folder_appears_under_its_name_only_when_complete_and_replaces_an_olde
         "step_3/a.json": "2",
         "step_3/nested/b.json": "3",
     }
+    assert [child.name for child in tmp_path.iterdir()] == ["step_3"]
+
+
+@pytest.mark.parametrize("by_next_write", [True, False])
+def test_a_folder_that_a_killed_process_was_about_to_replace_is_kept(tmp_path: Path, by_next_write: bool) -> None:
+    """The kill came between the two renames, so only the older folder is complete."""
+    rlnb.backend.write_whole(tmp_path / "step_3", folder_with({"a.json": "1"}))
+    (tmp_path / "step_3").rename(tmp_path / ".older-step_3")
+
+    def fail(path: str) -> None:
+        raise OSError("the disk is full")
+
+    if by_next_write:
+        with pytest.raises(OSError, match="full"):
+            rlnb.backend.write_whole(tmp_path / "step_3", fail)
+    else:
+        remove_parts(tmp_path)
+    assert (tmp_path / "step_3" / "a.json").read_text() == "1"
     assert [child.name for child in tmp_path.iterdir()] == ["step_3"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -39,7 +40,8 @@ class Toy:
             )
         if agent_cfg.get("starts", True):
             first = agent_cfg.get("first_iteration", 0)
-            ctx.started(horizon=1, frames_per_step=1, first_iteration=first, max_iterations=9, num_envs=1)
+            horizon = agent_cfg.get("horizon", 1)
+            ctx.started(horizon=horizon, frames_per_step=1, first_iteration=first, max_iterations=9, num_envs=1)
 
 
 class ToyPlugin:
@@ -47,8 +49,8 @@ class ToyPlugin:
     def rlnb_libraries(self) -> list[Library]:
         names = {"checkpoint_glob": "model_*.json", "checkpoint_pattern": r"model_(\d+)\.json$"}
         toy = Library(name="toy", backend=f"{__name__}:Toy", simulator=False, **names)  # type: ignore[arg-type]
-        counting = {**names, "checkpoint_counts_finished": True}
-        return [toy, Library(name="counting", backend=f"{__name__}:Toy", simulator=False, **counting)]  # type: ignore[arg-type]
+        finished = dataclasses.replace(toy, name="finished", checkpoint_iteration=lambda number, per: number / per - 1)
+        return [toy, finished]
 
 
 @pytest.fixture(autouse=True)
@@ -128,9 +130,10 @@ def test_a_library_that_ignores_its_origin_is_named(
         (RESUMED, "toy", {"reads_checkpoint": True, "first_iteration": 5}),
         (FROM_WEIGHTS, "toy", {"reads_init_from": True}),
         (TrainOptions(), "toy", {}),
-        (TrainOptions(checkpoint="logs/model_0.json"), "counting", {"reads_checkpoint": True}),
+        (TrainOptions(checkpoint="logs/model_0.json"), "finished", {"reads_checkpoint": True}),
+        (RESUMED, "finished", {"reads_checkpoint": True, "horizon": 8}),
     ],
-    ids=["resumed", "from weights", "new", "from a checkpoint before the first iteration"],
+    ids=["resumed", "from weights", "new", "from before the first iteration", "from the middle of the first iteration"],
 )
 def test_a_library_that_heeds_its_origin_trains(
     tmp_path: Path, options: TrainOptions, library: str, agent: dict[str, Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import rlnb
-from rlnb.launchers import Catalog
+from rlnb.launchers import RunIndex
 from rlnb.plugin import ENDED
 from rlnb_jupyterlab import curves, logs
 from rlnb_jupyterlab.messages import Message, Place, PlacesMessage, RunsMessage, encoded
@@ -45,7 +45,7 @@ class Watcher:
     def __init__(self, roots: Sequence[Path], pages: Pages) -> None:
         self.roots = [root.resolve() for root in roots]
         self._pages = pages
-        self._catalog = Catalog(self.roots)
+        self._index = RunIndex(self.roots)
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
         self._runs: dict[str, rlnb.Run] = {}
@@ -97,7 +97,7 @@ class Watcher:
         with self._lock:
             while key not in self._runs:
                 self._look()
-                if not self._catalog.behind:
+                if not self._index.behind:
                     break
             run = self._runs.get(key)
         if run is None or not run.path.is_dir() or not self._inside(run.path):
@@ -114,7 +114,7 @@ class Watcher:
         with self._lock:
             while keys and not any(key in self._runs for key in keys):
                 self._look()
-                if not self._catalog.behind:
+                if not self._index.behind:
                     break
             return next((key for key in keys if key in self._runs), None)
 
@@ -129,8 +129,8 @@ class Watcher:
             return [self._runs[key] for key, line in self._rows.items() if line.state not in ENDED]
 
     def simulators(self) -> Sequence[Any]:
-        """Return the warm simulators in jobs; see :meth:`rlnb.launchers.Catalog.simulators`."""
-        return self._catalog.simulators()
+        """Return the warm simulators in jobs; see :meth:`rlnb.launchers.RunIndex.simulators`."""
+        return self._index.simulators()
 
     # -- the thread's work
 
@@ -147,7 +147,7 @@ class Watcher:
             start_s = time.thread_time()  # CPU time: wall time would include waits for a busy machine or a slow disk
             try:
                 self._tell()
-                soon = self._catalog.behind > 0
+                soon = self._index.behind > 0
             except Exception:  # a folder that changes while it is read must not end the thread
                 logger.exception("the list of runs could not be refreshed")
                 soon = False
@@ -187,14 +187,14 @@ class Watcher:
                 self._send(page, message)
         with self._lock:
             self._let_go()
-            filled = [] if self._catalog.behind else self._fill()
+            filled = [] if self._index.behind else self._fill()
         for page in self._pages.connected:
             if filled and page.has_list:
                 self._send(page, RunsMessage(rows=filled))
 
     def _look(self) -> None:
         """Refresh the list, and keep the changes for the pages."""
-        changes = self._catalog.refresh(FIRST_S)
+        changes = self._index.refresh(FIRST_S)
         for run in changes.updates:
             key = key_of(run)
             try:

@@ -1,6 +1,6 @@
 import type { NamedFile } from '../server/protocol';
 
-/** The files that an output names, whatever a notebook of somebody else holds in their place. */
+/** The files that an output names, which may be data of any kind in a notebook from elsewhere. */
 export function filesOf(data: unknown): readonly NamedFile[] {
   const { files } = (data ?? {}) as { files?: unknown };
   return Array.isArray(files) ? files.filter(isFile).slice(0, MOST) : [];

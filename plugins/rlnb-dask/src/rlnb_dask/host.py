@@ -1,7 +1,8 @@
 """``python -m rlnb_dask.host JOB_DIR``: the process that owns the cluster of one job.
 
 It requests nodes from the queue, checks them, starts an agent on each, and ends all agents. It outlives the kernel that
-started it. When it ends, Dask's workers end too, and with them the agents.
+started it. When it ends, the Dask workers that it has requested end too, and with them the agents. Those of an existing
+cluster stay.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ FOLLOW_S = 60.0
 """Seconds between two questions for the end of the walltime."""
 LONG_S = 600.0
 """Seconds after which the end of the host's own job gives the training back instead of ending it."""
-LONGEST_PATIENCE = 3
-"""Number of times after which the patience of a run is no longer doubled."""
+MAX_DOUBLINGS = 3
+"""Most times that the patience of a run is doubled."""
 LEAVE_S = 60.0
 """Seconds before the end of its own job at which a host has to be done with the training."""
 END_S = 30.0
@@ -196,7 +197,7 @@ class Host:
         if not isinstance(launcher, QueueLauncher) or launcher.single_job or launcher.patience_s is None:
             return math.inf
         # Two runs that each hold half of the nodes must not give them back, and ask again, at the same time.
-        return launcher.patience_s * 2 ** min(self._job.times_given_back, LONGEST_PATIENCE) * random.uniform(0.8, 1.2)
+        return launcher.patience_s * 2 ** min(self._job.times_given_back, MAX_DOUBLINGS) * random.uniform(0.8, 1.2)
 
     def _give_back(self, count: int) -> None:
         why = f"only {count} of {self._nodes} nodes came in time, and were given back to the queue"
@@ -275,7 +276,7 @@ class Host:
                 self._lost(number, worker, agents[worker])
 
     def _follow_the_walltime(self) -> None:
-        """Tell the agents once a minute when the queue will end the job, since an administrator may change that."""
+        """Ask once a minute when the queue will end the job, which an administrator may change, and tell the agents."""
         if self._launcher.limit_s is None or time.monotonic() - self._followed_s < FOLLOW_S:
             return
         self._followed_s = time.monotonic()
@@ -355,7 +356,7 @@ def resume(job: DetachedJob, launcher: QueueLauncher | ExistingCluster, *, needs
     Args:
         job: The interrupted job.
         launcher: Its launcher.
-        needs_progress: Whether a training without a new checkpoint at the end of the walltime does not go on.
+        needs_progress: Whether a training that has reached its walltime without a new checkpoint is left ended.
     """
     deadline = time.monotonic() + AWAY_S
     while True:

@@ -27,7 +27,7 @@ from rlnb_dask.queues.registry import QUEUES
     ],
 )
 def test_a_reserved_option_is_refused(queue: str, directive: str, reason: str) -> None:
-    assert reserved.objection(queue, directive) == reason
+    assert reserved.reserved_reason(queue, directive) == reason
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_reserved_option_is_refused(queue: str, directive: str, reason: str) -
     ],
 )
 def test_other_options_are_accepted(queue: str, directive: str) -> None:
-    assert reserved.objection(queue, directive) == ""
+    assert reserved.reserved_reason(queue, directive) == ""
 
 
 def test_every_queue_has_a_table() -> None:

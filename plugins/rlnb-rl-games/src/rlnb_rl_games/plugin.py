@@ -24,6 +24,12 @@ POSITIVE = (
 """Values of ``params.config`` that have to be at least 1; those after the sequence are of SAC. The sizes for each env
 are checked in :mod:`rlnb_rl_games.sizes`."""
 
+
+def last_epoch(number: int, horizon: int) -> float:
+    """Return the last epoch, from 0, of a checkpoint. RL-Games names it by the number of finished epochs."""
+    return number - 1
+
+
 RL_GAMES = Library(
     name="rl_games",
     backend="rlnb_rl_games.backend:RlGames",
@@ -49,7 +55,7 @@ RL_GAMES = Library(
     checkpoint_glob="nn/*.pth",
     checkpoint_pattern=r"_ep_(\d+)_",
     stock_checkpoints=(r"^(?!.*_ep_\d).*\.pth$", r"_ep_(\d+)_.*\.pth$"),  # the file of the best reward has its name
-    checkpoint_counts_finished=True,
+    checkpoint_iteration=last_epoch,
     saves_when_stopped=True,
     metrics={
         "reward": "rewards/step",

@@ -2,6 +2,12 @@
 
 from rlnb.plugin import Library, hookimpl
 
+
+def last_iteration(number: int, horizon: int) -> float:
+    """Return the last iteration, from 0, of a checkpoint, which is named by the number of finished iterations."""
+    return number - 1
+
+
 SB3 = Library(
     name="sb3",
     positive={"n_steps": None, "n_epochs": None, "n_minibatches": 1},
@@ -15,7 +21,7 @@ SB3 = Library(
     logged_at_end=True,
     horizon_key="n_steps",
     overruled={"seed": "seed", "n_timesteps": "max_iterations", "device": "device"},
-    checkpoint_counts_finished=True,
+    checkpoint_iteration=last_iteration,
     stock_checkpoints=(r"^model_(\d+)_steps\.zip$", r"^model\.zip$"),
     saves_when_stopped=True,
     metrics={

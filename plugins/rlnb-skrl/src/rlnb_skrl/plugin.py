@@ -19,6 +19,12 @@ CLASS = "agent.class"
 INTERVAL = "agent.experiment.checkpoint_interval"
 """Number of timesteps between checkpoints, whose default the backend rounds to whole iterations."""
 
+
+def last_iteration(number: int, horizon: int) -> float:
+    """Return the last iteration, from 0, of a checkpoint. skrl names it by the number of finished timesteps."""
+    return number / horizon - 1
+
+
 SKRL = Library(
     name="skrl",
     backend="rlnb_skrl.backend:Skrl",
@@ -51,8 +57,7 @@ SKRL = Library(
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     stock_checkpoints=(r"^best_agent\.pt$", r"agent_(\d+)\.pt$"),
-    checkpoint_counts_finished=True,
-    checkpoint_unit="timestep",
+    checkpoint_iteration=last_iteration,
     saves_when_stopped=True,
     metrics={
         "reward": "Reward / Total reward (mean)",

@@ -1,7 +1,7 @@
 import { filesOf } from '../../model/files';
 
 test('an output names files', () => {
-  const file = { path: '/root/runs/a/report.html', name: 'report.html' };
+  const file = { path: '/srv/runs/a/report.html', name: 'report.html' };
   expect(filesOf({ files: [file] })).toEqual([file]);
 });
 

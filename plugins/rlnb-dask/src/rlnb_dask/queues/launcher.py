@@ -22,7 +22,7 @@ from rlnb.plugin import Manifest, Problem
 from rlnb_dask.causes import without_reports
 from rlnb_dask.containers import RUNTIMES, mount_problems
 from rlnb_dask.queues import ids, jobqueue, queries
-from rlnb_dask.queues.reserved import objection
+from rlnb_dask.queues.reserved import reserved_reason
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 from rlnb_dask.worker import JOB
 
@@ -588,7 +588,7 @@ def _lines(launcher: QueueLauncher) -> Iterator[Problem]:
     for name, value in values.items():
         if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
             yield Problem(what=f"{name}={value!r} is not a single line of text for the job script.")
-        elif name.startswith("directives") and (why := objection(launcher.name, value or "")):
+        elif name.startswith("directives") and (why := reserved_reason(launcher.name, value or "")):
             yield Problem(what=f"{name}={value!r} cannot be used.", fix=why)
     for number, line in enumerate(launcher.prologue):
         if not isinstance(line, str) or "\0" in line:

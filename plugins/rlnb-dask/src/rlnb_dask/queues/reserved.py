@@ -36,7 +36,7 @@ RESERVED: Mapping[str, Mapping[str, str]] = {
 """Why an option is refused, by queue and option."""
 
 
-def objection(queue: str, directive: str) -> str:
+def reserved_reason(queue: str, directive: str) -> str:
     """Return why a directive is refused; an empty text if it is not.
 
     Args:

@@ -20,15 +20,16 @@ _CORES = re.compile(r"-pe\s")
 _MEMORY = re.compile("mem|rss|virtual_free")
 _SHELL = re.compile(r"^-S\s", re.MULTILINE)
 _LAST_WORDS = re.compile(r"^(Exiting\.|verification: .*)$")
-"""Lines that follow qsub's objection."""
+"""Lines that follow the reason of qsub."""
 
 
 class Sge(ArrayQueueLauncher):
     """Runs each node of a training as a job of Grid Engine. See :class:`QueueLauncher` for the arguments.
 
     Only the site knows the names of its parallel environments and of its memory resources, so cores and memory are
-    directives: ``["-pe smp 16", "-l mem_free=64G"]``. The name of a GPU is ``gpu``, which is a number for each slot of
-    a parallel environment; ``gpus_per_node=0`` and a directive request it under the site's own name.
+    directives: ``["-pe smp 16", "-l mem_free=64G"]``. The name of a GPU is ``gpu``, which Grid Engine may count for
+    each slot of a parallel environment, so that ``-pe smp 16`` with ``gpu=4`` means 64; ``gpus_per_node=0`` and a
+    directive request it under the site's own name.
     """
 
     name = "sge"
@@ -71,9 +72,12 @@ class Sge(ArrayQueueLauncher):
         argv = ["qsub", "-w", "v"]
         try:
             process = queries.run(argv, self.job_script())
-            output = f"{process.stdout}{process.stderr}" if process.returncode else ""
         except subprocess.TimeoutExpired:
-            output = f"its master does not answer within {queries.ANSWER_S} s ({' '.join(argv)})"
+            return Problem(
+                what=f"Grid Engine does not answer within {queries.ANSWER_S} s, so it cannot check this job.",
+                fix="Try again once `qstat` answers. If it never does, there is no master.",
+            )
+        output = f"{process.stdout}{process.stderr}" if process.returncode else ""
         # "no suitable queues" may be true only until a node is up again, and qsub itself takes the job.
         if not output or "verification: " in output:
             return None

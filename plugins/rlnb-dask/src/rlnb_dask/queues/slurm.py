@@ -20,7 +20,7 @@ from rlnb_dask.arrays.launcher import ArrayQueueLauncher
 from rlnb_dask.arrays.slurm import SlurmArrays
 from rlnb_dask.queues import ids, queries, slurm_answers, slurm_limits, slurm_nodes
 from rlnb_dask.queues.launcher import Argument, Json
-from rlnb_dask.queues.reserved import TIME, objection
+from rlnb_dask.queues.reserved import TIME, reserved_reason
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, UNKNOWN, WAITING_OR_RUNNING, Node
 from rlnb_dask.queues.walltime import slurm_seconds_of
 
@@ -74,7 +74,7 @@ class Slurm(ArrayQueueLauncher):
     # -- the host as a job
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return the problems of the settings; if there are none, the reason why Slurm would refuse the jobs."""
+        """Return the problems of the settings and, if the common ones have none, why Slurm would refuse the jobs."""
         problems = [*host_job_problems(self)]
         return [*problems, *super().check(manifest)]
 
@@ -383,7 +383,7 @@ def host_job_problems(launcher: Slurm) -> Iterator[Problem]:
     for number, line in enumerate(launcher.host_directives):
         if not isinstance(line, str) or not line or not line.isprintable():
             yield Problem(what=f"host_directives[{number}]={line!r} is not a single line of text for the job script.")
-        elif (why := objection("slurm", line)) and why != TIME:  # the host's walltime is not the training's
+        elif (why := reserved_reason("slurm", line)) and why != TIME:  # the host's walltime is not the training's
             yield Problem(what=f"host_directives[{number}]={line!r} cannot be used.", fix=why)
     if launcher.host_directives and launcher.host != HOST_JOB:
         yield Problem(what="host_directives have no effect with host='here'.", fix="Use host='job'.")
@@ -473,6 +473,8 @@ def cancel_host(number: str) -> None:
 
 def host_end(output: str) -> tuple[str, bool]:
     """Return how Slurm ends the job of a host, in words, and whether a person has caused that.
+
+    A signal without a line of Slurm counts as a person's.
 
     Args:
         output: The host's own output, to which Slurm adds a line before it ends the job.

@@ -1,4 +1,4 @@
-"""The runs below some folders, kept up to date at little cost, for lists that are refreshed all the time."""
+"""An index of the runs below some folders, which is kept up to date at little cost for lists in front ends."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class _Look:
     error: Exception | None = None
 
 
-class Catalog:
-    """The runs below some folders, except archived ones.
+class RunIndex:
+    """An index of the runs below some folders, except archived ones.
 
     The records of a run are read when it first appears. From then on, a refresh checks every unfinished run and, in
     turn, some of the ended ones. A lost run goes on once its heartbeat does, as after a file system was away. Not
