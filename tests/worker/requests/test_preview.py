@@ -101,7 +101,7 @@ def env(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield env, lambda obs: f"action of {obs}", lambda ended: None
         env.resets.append("closed")
 
-    env.step, env.reset = step, lambda *, seed: (env.resets.append(seed), ("obs", {}))[1]
+    env.step, env.reset = step, lambda *, seed=None: (env.resets.append(seed), ("obs", {}))[1]
     monkeypatch.setattr(requests_preview, "acting", acting)
     monkeypatch.setattr(requests_preview.isaaclab, "task_env", lambda env: env)
     monkeypatch.setattr(requests_preview, "Plan", lambda *_: plan_of("rgb"))
@@ -118,8 +118,8 @@ def test_the_first_frame_is_sent_before_the_clip_of_all_frames(
     firsts: list[Clip] = []
     with contextlib.ExitStack() as after:
         clip = requests_preview.preview(request, tell=firsts.append, after=after)
-        assert env.resets == [7], "the env is closed after the answer"
-    assert env.resets == [7, "closed"]
+        assert env.resets == [7, None], "the env is reset once more, and closed after the answer"
+    assert env.resets == [7, None, "closed"]
     (first,) = firsts
     assert (first.times_s, [*first.seconds]) == ((0.0,), ["make", "first"])
     assert clip.times_s == tuple(step * 0.1 for step in moments)

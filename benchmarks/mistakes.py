@@ -1,7 +1,7 @@
 """Mistakes of a new user, planted one by one: is each named, at once, with the user's own line, and in a few lines?
 
-python benchmarks/planted.py              # all 20, about ten minutes
-python benchmarks/planted.py --case nan   # those whose name has the word, without a row in RESULTS.md
+python benchmarks/mistakes.py              # all 20, about ten minutes
+python benchmarks/mistakes.py --case nan   # those whose name has the word, without a row in RESULTS.md
 
 A real kernel with real Isaac Lab runs the cells of docs/scratch.md and of the quickstart, each with one replacement,
 the mistake, and then the next call that a user would make. The first message is the output of that call: the text of an
@@ -226,7 +226,7 @@ class Kernel:
     def __init__(self, root: Path) -> None:
         self._sockets = tempfile.TemporaryDirectory()
         self._manager = KernelManager(transport="ipc", ip=f"{self._sockets.name}/kernel")
-        self._manager.start_kernel(env={**os.environ, "RLNB_ROOT": str(root), "JPY_SESSION_NAME": "planted.ipynb"})
+        self._manager.start_kernel(env={**os.environ, "RLNB_ROOT": str(root), "JPY_SESSION_NAME": "mistakes.ipynb"})
         self._client = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=TIMEOUT_S)
