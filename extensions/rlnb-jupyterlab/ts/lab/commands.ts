@@ -230,7 +230,7 @@ export class Commands {
           }
           hub.runs.apply({ type: 'runs', reset: false, rows: [], gone: rows.map(({ key }) => key) });
           const again = trans.__('To put archived runs back: rlnb.runs(archived=True).restore().apply()');
-          Notification.success(`${rows.length === 1 ? rows[0]!.id : trans.__('%1 runs', rows.length)}: ${trans.__('archived')}. ${again}`);
+          Notification.success(`${rows.length === 1 ? rows[0]!.name || rows[0]!.id : trans.__('%1 runs', rows.length)}: ${trans.__('archived')}. ${again}`);
         }
       },
       {

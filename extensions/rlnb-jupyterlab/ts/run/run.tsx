@@ -101,7 +101,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
     <>
       <Connection />
       <Failure of={failure} />
-      {hub.runs.known && !known && <Failure of={new Refusal(trans.__('This run no longer exists.'), '')} />}
+      {hub.runs.known && !known && <Failure of={new Refusal(trans.__('This run is not listed any more: it was archived, moved or deleted.'), '')} />}
       <Tabs
         label={trans.__('Sections of the run')}
         sections={sections}
