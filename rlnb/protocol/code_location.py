@@ -14,7 +14,9 @@ _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>
 _INSTALLED = re.compile(r"/(lib/python3\.\d+|site-packages|dist-packages)/")
 _RLNB = f"{Path(__file__).parents[1]}/"
 MOST_LINES = 4
-"""Number of lines from which on only the first line of an error is shown."""
+"""Most lines of an error that are shown."""
+OVERLOADS = ", but expected one of:"
+"""End of the line after which torch lists the overloads of a function."""
 MOST_CALLERS = 2
 """Most calls in the user's own code that lead to an error and are shown."""
 
@@ -68,11 +70,16 @@ def _call(frame: traceback.FrameSummary, file: str) -> str:
 def text_of_error(exc: BaseException) -> str:
     """Return the class and the message of an error in the user's own code, with the name that Python suggests.
 
-    An error of torch goes on with all overloads of a function, so only the first line of a long one is returned.
+    An error of torch may go on with all overloads of a function, which are left out. Of another long one, such as that
+    of a function of TorchScript, which has a traceback of its own, the first and the last lines are returned.
     """
     words = str(traceback.TracebackException(type(exc), exc, exc.__traceback__, limit=0))
-    first, *more = f"{type(exc).__name__}: {words}".splitlines()
-    return first.removesuffix(", but expected one of:") if len(more) >= MOST_LINES else "\n".join([first, *more])
+    lines = [line for line in words.splitlines() if line.strip()] or [""]
+    if lines[0].endswith(OVERLOADS):
+        lines = [lines[0].removesuffix(OVERLOADS)]
+    elif len(lines) > MOST_LINES:
+        lines = [lines[0], "...", *lines[2 - MOST_LINES :]]
+    return "\n".join([f"{type(exc).__name__}: {lines[0]}".removesuffix(": "), *lines[1:]])
 
 
 def is_library(file: str) -> bool:

@@ -160,6 +160,8 @@ def test_only_the_last_calls_that_led_to_an_error_are_shown(tmp_path: Path) -> N
             f"raise TypeError({'no, but expected one of:' + chr(10) + ' * (Tensor)' * 5 + chr(10) * 5!r})",
             "TypeError: no",
         ),
+        (f"raise ValueError({chr(10) + 'Bad shape:' + chr(10) * 2 + '  got 3'!r})", "ValueError: Bad shape:"),
+        ("raise KeyError", "KeyError"),
     ],
 )
 def test_an_error_of_own_code_is_short_and_has_the_name_that_python_suggests(
@@ -170,12 +172,20 @@ def test_an_error_of_own_code_is_short_and_has_the_name_that_python_suggests(
     reward = runpy.run_path(str(file))["reward"]
     try:
         reward()
-    except (AttributeError, TypeError) as exc:
+    except (AttributeError, TypeError, ValueError, KeyError) as exc:
         failure = messages.failure(1, exc)
     first, *rest = str(messages.error_of(failure)).splitlines()
     assert first.startswith(f"{file}, line ")
     assert first.endswith(words)
     assert len(rest) <= 4
+
+
+def test_of_a_long_error_the_last_lines_are_kept_too() -> None:
+    """Such as one of TorchScript, which has a traceback in its text."""
+    exc = RuntimeError("The operation failed.\nTraceback:\n  File x\n\n    a + b\n    ~ HERE\nRuntimeError: 3 is not 4\n")
+    assert text_of_error(exc) == (
+        "RuntimeError: The operation failed.\n...\n    ~ HERE\nRuntimeError: 3 is not 4"
+    )
 
 
 def test_the_place_of_a_syntax_error_is_its_line(tmp_path: Path) -> None:

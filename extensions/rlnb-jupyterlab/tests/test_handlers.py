@@ -14,6 +14,20 @@ from rlnb_jupyterlab.watcher import key_of
 import rlnb
 
 
+async def test_a_form_may_name_the_run_of_the_first_weights_by_its_name(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    run.name = "first try"
+    await asked(jp_fetch, "runs", key_of(run))
+    form = {"task": "Echo", "library": "echo", "init_from": "first try"}
+    answer = await asked(jp_fetch, "check", method="POST", body=json.dumps(form), request_timeout=60)
+    assert answer["problems"] == []
+    assert f"init_from='{run.id}'" in answer["code"]
+    for name in ("second try", "..", "policy"):
+        body = json.dumps({**form, "init_from": name})
+        (problem,) = (await asked(jp_fetch, "check", method="POST", body=body))["problems"]
+        assert problem["what"] == f"No run of the list has the name or id {name!r}."
+
+
 async def test_a_form_is_checked_and_becomes_code(jp_fetch: Any, root: Path) -> None:
     form = {"task": "Echo", "library": "echo", "max_iterations": 5, "agent": {"iteration_s": 0.5}}
     answer = await asked(jp_fetch, "check", method="POST", body=json.dumps(form), request_timeout=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from asking import asked, echo, logged_in, refused
@@ -57,12 +57,19 @@ async def test_a_report_of_several_runs_is_served_in_a_sandbox(jp_fetch: Any, ro
     assert served.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
 
 
-@pytest.mark.parametrize("name", ["9/a.html", "0/none.html", "0/.hidden.html", "0/link.html", "0/..%2Fsecret.html"])
-async def test_nothing_else_is_served_as_a_report(jp_fetch: Any, root: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["9/a.html", "0/none.html", "0/.hidden.html", "0/link.html", "0/..%2Fsecret.html", "0/{root}"]
+)
+async def test_nothing_else_is_served_as_a_report(
+    jp_fetch: Any, http_server_client: Any, jp_base_url: str, jp_auth_header: Any, root: Path, name: str
+) -> None:
     written(root / "secret.html")
     written(root / "reports" / ".hidden.html")
     (root / "reports" / "link.html").symlink_to(root / "secret.html")
-    assert (await refused(jp_fetch, "reports", *name.split("/")))[0] == 404
+    name = name.format(root=quote(str(root / "secret.html"), safe=""))
+    url = f"{jp_base_url}rlnb/reports/{name}"  # jp_fetch would quote it again
+    answer = await http_server_client.fetch(url, headers=jp_auth_header, raise_error=False, request_timeout=10)
+    assert answer.code == 404
 
 
 async def test_a_file_in_the_folder_of_the_server_has_the_link_of_its_file_browser(

@@ -382,11 +382,17 @@ def positions(env: Any) -> torch.Tensor:
     return torch.cat([torch.zeros((env.num_envs, 0), device=env.device), *parts], dim=1)
 
 
-def joints(env: Any) -> dict[str, tuple[Sequence[str], torch.Tensor]]:
-    """Return the joints of each robot: their names, and positions in metres and radians, shape (num_envs, joints)."""
+def joints(env: Any) -> dict[str, tuple[Sequence[str], torch.Tensor, torch.Tensor]]:
+    """Return the joints of each robot: their names, and positions and velocities, shape (num_envs, joints) each.
+
+    Positions are in metres and radians, velocities in metres and radians per second.
+    """
     robots = getattr(env.scene, "articulations", {})
     states = env.scene.get_state(is_relative=True).get("articulation", {}) if robots else {}
-    return {name: (robots[name].joint_names, state["joint_position"]) for name, state in states.items()}
+    return {
+        name: (robots[name].joint_names, state["joint_position"], state["joint_velocity"])
+        for name, state in states.items()
+    }
 
 
 def reward_terms(env: Any) -> dict[str, torch.Tensor]:

@@ -68,7 +68,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
         if step == steps or step % every == 0:
             take(step)
     outside = [*_outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs)]
-    reset_all(env, sanity)
+    reset_all(env, act, sanity)
     findings = (*outside, *sanity.findings())
     return dataclasses.replace(clip("frames.npz", "total", first.seconds), findings=findings)
 
@@ -115,13 +115,15 @@ def begin(env: Any, raw: Any, seed: int, held_mib: Callable[[], float] = float) 
     return observations, sanity
 
 
-def reset_all(env: Any, sanity: Sanity) -> None:
-    """Reset all envs once more, since few episodes end in a short preview."""
+def reset_all(env: Any, act: Act, sanity: Sanity) -> None:
+    """Reset and step all envs once more, since few episodes end in a short preview."""
     import torch
 
     with torch.inference_mode(), ends_infinite_loops():
-        env.reset()
-    sanity.after_last_reset()
+        obs, _ = env.reset()
+        sanity.after_last_reset()
+        env.step(act(obs))
+    sanity.after_last_step()
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> Arrays:
@@ -179,5 +181,5 @@ def examine(request: Examine) -> Examination:
                 with ends_infinite_loops():
                     obs, *outcome, extras = env.step(act(obs))
                 sanity.after_step(obs, *joint(*outcome), extras=extras)
-        reset_all(env, sanity)
+        reset_all(env, act, sanity)
         return Examination(findings=tuple(sanity.findings()), term_sizes=interface.term_sizes(raw))

@@ -26,7 +26,7 @@ def box(*shape: int) -> gymnasium.spaces.Box:
 class Env:
     """An env whose joint moves, as Isaac Lab's envs show it."""
 
-    num_envs, device = NUM_ENVS, "cpu"
+    num_envs, device, step_dt = NUM_ENVS, "cpu", 0.1
 
     def __init__(self, **spaces: Any) -> None:
         self.joint = torch.zeros(NUM_ENVS, 1)
@@ -35,7 +35,7 @@ class Env:
         self.terms: dict[str, torch.Tensor] = {}
 
     def _get_state(self, is_relative: bool) -> Any:
-        return {"articulation": {"robot": {"joint_position": self.joint, "joint_velocity": self.joint}}}
+        return {"articulation": {"robot": {"joint_position": self.joint, "joint_velocity": torch.ones(NUM_ENVS, 1)}}}
 
     @property
     def reward_manager(self) -> Any:
@@ -66,6 +66,8 @@ def findings(env: Env, steps: int = 30, last: bool = False, **changed: Any) -> l
         sanity.after_step(observe(step), reward, ended, cut, extras=changed.get("extras"))
     if last:
         sanity.after_last_reset()
+        env.joint += 0.1
+        sanity.after_last_step()
     return sanity.findings()
 
 
@@ -284,7 +286,29 @@ def test_a_last_reset_is_sound_if_it_writes_the_joint_in_any_env_or_the_joint_ha
         sanity.after_step({"policy": torch.rand(NUM_ENVS, 2)}, reward, none, none)
         env.joint[0] += written
         sanity.after_last_reset()
+        sanity.after_last_step()
         assert sanity.findings() == []
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["last reset", "ends of episodes"])
+def test_a_joint_that_a_loop_moves_in_the_step_after_a_reset_is_sound(last: bool) -> None:
+    """As in a four-bar linkage or with a mimic joint: the reset writes the other joints, and physics moves this one."""
+    env = Env()
+    env.scene.articulations = {"robot": SimpleNamespace(joint_names=["follower"])}
+    sanity = Sanity(env)
+    none, reward = torch.zeros(NUM_ENVS, dtype=torch.bool), torch.rand(NUM_ENVS)
+    observed = {"policy": torch.rand(NUM_ENVS, 2)}
+    sanity.after_reset(observed)
+    for step in range(1, 31):
+        env.joint = torch.full((NUM_ENVS, 1), 0.6 * (step % 5))
+        sanity.after_step(observed, reward, none if last or step % 5 != 4 else ~none, none)
+    env.joint = torch.full((NUM_ENVS, 1), 2.4)
+    sanity.after_step(observed, reward, none, none)
+    if last:
+        sanity.after_last_reset()
+        env.joint = torch.zeros(NUM_ENVS, 1)
+        sanity.after_last_step()
+    assert not [found.what for found in sanity.findings() if "reset" in found.what]
 
 
 def test_episodes_that_end_in_the_first_step_after_a_reset_are_counted() -> None:

@@ -65,6 +65,8 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         launcher = make_launcher(name, settings)
         task = _task(form)
         _, of_train = arguments(form)
+        if "init_from" in of_train:
+            of_train["init_from"] = rlnb.get_run(str(of_train["init_from"]))  # an id as text may also be a file's name
         items = rlnb.check(task, deep=False, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems

@@ -8,7 +8,6 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import rlnb
@@ -62,28 +61,14 @@ def read(fields: Mapping[str, Json]) -> Form:
     for name in TEXTS:
         if not isinstance(form.get(name, ""), str):
             raise Malformed(f"{name} is not text.")
-    if not re.fullmatch(r"[\w-]+", first := str(form.get("init_from", "run"))):
-        form["init_from"] = _id_of(first)
+    if not re.fullmatch(r"\w[\w.-]*", str(form.get("init_from", "run"))):
+        raise Malformed(f"{form['init_from']!r} is not the id of a run.")
     config = str(form.get("agent_config", "generic"))
     if not re.fullmatch(r"generic|\w+_cfg_entry_point", config):  # a file is not read
         raise Malformed(
             f"{config!r} is not the name of an agent config. Use generic or a name that ends with _cfg_entry_point."
         )
     return form
-
-
-def _id_of(name: str) -> str:
-    """Return the id of the run that has a name. A file is not read, so a path is no name.
-
-    Raises:
-        Malformed: There is no such run, or several have the name.
-    """
-    if Path(name).name != name:
-        raise Malformed(f"{name!r} is neither the id nor the name of a run.")
-    try:
-        return rlnb.get_run(name).id
-    except rlnb.NotFoundError as exc:
-        raise Malformed(str(exc)) from exc
 
 
 def launcher_of(text: str) -> tuple[str, dict[str, Json]]:

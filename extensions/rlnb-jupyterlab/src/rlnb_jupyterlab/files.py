@@ -102,4 +102,5 @@ class ReportHandler(FileHandler):
 
 def open_report(root: Path, name: str) -> BinaryIO | None:
     """Open a file in the folder of reports of a root; None if there is none, or it is hidden or a symbolic link."""
-    return None if name.startswith(".") else opened(root / REPORTS / name, root)
+    # A name may be a path, since the server decodes %2F of an address.
+    return None if name.startswith(".") or PurePath(name).name != name else opened(root / REPORTS / name, root)

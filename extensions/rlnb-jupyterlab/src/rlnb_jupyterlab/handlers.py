@@ -254,8 +254,10 @@ class CheckHandler(Handler):
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        fields = self.body()
+        fields = {**self.body()}
         try:
+            if first := fields.get("init_from"):
+                fields["init_from"] = self._id_of(str(first))
             lines = code.code(code.read(fields))
         except code.Malformed as exc:
             self.answer(Checked(problems=[FormProblem(what=str(exc))]))
@@ -273,6 +275,16 @@ class CheckHandler(Handler):
         except (TimeoutError, ValueError) as exc:
             self.log.warning("rlnb_jupyterlab.check failed: %s", exc)
         self.answer(Checked(problems=problems, agent=agent, code=lines))
+
+    def _id_of(self, name: str) -> str:
+        """Return the id of the run that a form names by its id or its name. A page names no file.
+
+        Raises:
+            Malformed: No run of the list has the name, or several have.
+        """
+        if len(ids := self.watcher.named(name)) != 1:
+            raise code.Malformed(f"{'Several runs have' if ids else 'No run of the list has'} the name or id {name!r}.")
+        return ids[0]
 
 
 class ActionHandler(Handler):

@@ -34,12 +34,14 @@ def link_to(path: str, watcher: Watcher, contents: object) -> FileLink:
         watcher: The reader of the runs' folders.
         contents: The server's contents manager, which may keep its files elsewhere than on a disk.
     """
+    if path.startswith(("//", "\\\\")):  # Windows would log in to the machine that the path names
+        return FileLink()
     try:
         file = Path(path).resolve()
         if not Path(path).is_absolute() or not file.is_file():
             return FileLink()
         return _to_run(file, watcher) or _to_report(file, watcher) or _to_contents(file, contents) or FileLink()
-    except (OSError, ValueError):  # such as a name that is too long, or has a null byte
+    except (OSError, ValueError, RuntimeError):  # such as a long name, a null byte, or links in a circle
         return FileLink()
 
 

@@ -123,6 +123,11 @@ class Watcher:
         with self._lock:
             return [*self._runs.values()]
 
+    def named(self, text: str) -> list[str]:
+        """Return the ids of the listed runs that have an id or a name."""
+        with self._lock:
+            return sorted({row.id for row in self._rows.values() if text in (row.id, row.name)})
+
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, according to the list."""
         with self._lock:
