@@ -221,13 +221,16 @@ def _iteration_faults(library: Library) -> list[str]:
     """Return what is wrong with the function of checkpoint numbers, which is called for every name later."""
     if not callable(library.checkpoint_iteration):  # its type has a clause of its own
         return []
-    try:
-        value = library.checkpoint_iteration(1, 1)
-    except INTERRUPTS:
-        raise
-    except BaseException as exc:  # a plugin may raise anything
-        return [f"checkpoint_iteration(1, 1) {cause_of(exc)}"]
-    return [] if isinstance(value, int | float) else [f"checkpoint_iteration(1, 1) is {value!r}, not a number"]
+    for arguments in ((1, 1), (0, 1), (4800, 24)):
+        try:
+            value = library.checkpoint_iteration(*arguments)
+        except INTERRUPTS:
+            raise
+        except BaseException as exc:  # a plugin may raise anything
+            return [f"checkpoint_iteration{arguments} {cause_of(exc)}"]
+        if not isinstance(value, int | float):
+            return [f"checkpoint_iteration{arguments} is {value!r}, not a number"]
+    return []
 
 
 def _is_below(pattern: str) -> bool:

@@ -24,6 +24,7 @@ from rlnb.machine import threads
 from rlnb.machine.gpus import gpu_count
 from rlnb.protocol import requests
 from rlnb.records import remote
+from rlnb.records.checkpoints import put_back
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions, options_of
@@ -414,6 +415,8 @@ def what_is_left(
         RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
     """
     refuse_without_resuming(run.record)
+    if run.record.library_spec is not None and run.record.library_spec.checkpoint_is_folder and run.state in ENDED:
+        put_back(run.record.folder.logs)
     start = checkpoint_of(run.record, checkpoint, to_resume=True)
     done, started, training = run.progress[0], run.record.last_started, run.record.training
     limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -52,7 +53,7 @@ def register_magics(ipython: Any) -> None:
 
 def _as_line(lines: list[str]) -> list[str]:
     """Make a line magic of ``%%task`` in a cell of its own: IPython refuses a cell magic without a body."""
-    if len(lines) == 1 and lines[0].startswith("%%task"):
+    if len(lines) == 1 and re.match(r"%%task(\s|$)", lines[0]):
         return [lines[0][1:]]
     return lines
 

@@ -241,6 +241,22 @@ MOST_SEARCHED_BYTES = 2**30
 """Size up to which a companion is searched for values that are not finite. Its arrays are read into memory."""
 REMOVED = ".removed-"
 """Beginning of the name of a folder that is being removed."""
+OLDER = ".older-"
+"""Beginning of the name of a complete folder until a new one has its name."""
+
+
+def put_back(folder: Path) -> None:
+    """Give the folders that a killed process was about to replace their names back, or remove them if they were.
+
+    Args:
+        folder: Folder of a training's logs, where no process writes.
+    """
+    for older in [below / name for below, names, _ in entries.walk(folder) for name in names if name.startswith(OLDER)]:
+        name = older.name.removeprefix(OLDER)
+        if older.with_name(name).exists():
+            entries.remove_tree(older, ignore_errors=True)
+        else:
+            entries.rename(older, name)
 
 
 def checkpoints_of(run: RunDir, library: Library) -> tuple[list[Path], frozenset[Path], frozenset[Path]]:

@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -171,13 +171,15 @@ class _Link:
         return f"{self.what}{f' of {title}' if title else ''}{f' as {self.role}' if self.role else ''}"
 
 
-def _links(manifest: Manifest, folder: RunDir | None, known: Collection[str], checkpoint: str = "") -> list[_Link]:
+def _links(
+    manifest: Manifest, folder: RunDir | None, known: Mapping[str, RunRecord], checkpoint: str = ""
+) -> list[_Link]:
     """Return the origins of a run; the one that a tree shows it below comes first.
 
     Args:
         manifest: Manifest of the run.
         folder: Folder of the run; None if it is gone.
-        known: Ids of all runs.
+        known: All runs by their ids.
         checkpoint: File whose weights the first training started from; empty if it is unknown.
     """
     links = [_Link(run=manifest.like, what="repeat", copy=folder and folder.like)] if manifest.like else []
@@ -192,11 +194,15 @@ def _links(manifest: Manifest, folder: RunDir | None, known: Collection[str], ch
     return links
 
 
-def _run_in(origin: str, known: Collection[str]) -> str:
+def _run_in(origin: str, known: Mapping[str, RunRecord]) -> str:
     """Return the id of the run in an origin, which is an id or a path; empty if it names none."""
     parts = [origin, *PurePath(origin).parts]
-    named = next((part for part in parts if _ID.fullmatch(part)), "")
-    return named or next((part for part in parts if part in known), "")
+    if named := next((part for part in parts if _ID.fullmatch(part)), ""):
+        return named
+    # Runs of stock Isaac Lab that were started in the same second have the same id.
+    path = PurePath(origin)
+    inside = (part for part in parts if part in known and (part == origin or path.is_relative_to(known[part].path)))
+    return next(inside, "")
 
 
 def _text(text: str) -> str:

@@ -203,6 +203,8 @@ class SimulatorProcess:
         number, answers = next(self._ids), queue.SimpleQueue[Answer | Failure | None]()
         self._side_answers[number] = answers
         try:
+            if not self.busy:
+                raise WorkerError("The view is closed. Open it again." if self.alive else "The simulator has ended.")
             self._link.send(messages.call(number, request))
             message = answers.get(timeout=request.limit_s)
         except queue.Empty:

@@ -13,7 +13,7 @@ import rlnb
 from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.protocol import messages, requests
-from rlnb.protocol.code_location import location_of_error, location_of_stacks
+from rlnb.protocol.code_location import location_of_error, location_of_stacks, text_of_error
 from rlnb.protocol.messages import (
     Adopted,
     Adoption,
@@ -182,10 +182,10 @@ def test_an_error_of_own_code_is_short_and_has_the_name_that_python_suggests(
 
 def test_of_a_long_error_the_last_lines_are_kept_too() -> None:
     """Such as one of TorchScript, which has a traceback in its text."""
-    exc = RuntimeError("The operation failed.\nTraceback:\n  File x\n\n    a + b\n    ~ HERE\nRuntimeError: 3 is not 4\n")
-    assert text_of_error(exc) == (
-        "RuntimeError: The operation failed.\n...\n    ~ HERE\nRuntimeError: 3 is not 4"
+    exc = RuntimeError(
+        "The operation failed.\nTraceback:\n  File x\n\n    a + b\n    ~ HERE\nRuntimeError: 3 is not 4\n"
     )
+    assert text_of_error(exc) == ("RuntimeError: The operation failed.\n...\n    ~ HERE\nRuntimeError: 3 is not 4")
 
 
 def test_the_place_of_a_syntax_error_is_its_line(tmp_path: Path) -> None:

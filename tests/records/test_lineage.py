@@ -124,6 +124,15 @@ def test_an_origin_may_be_a_path_of_a_run_or_any_file(root: Path) -> None:
     assert foreign.runs[-1].origin == "initialised with /data/model.pt"
 
 
+def test_a_run_of_stock_isaac_lab_is_named_by_its_folder(root: Path) -> None:
+    """Two that were started in the same second, of different tasks, have the same id."""
+    second = made(root, "2026-01-01_12-00-00")
+    of_other = made(root, "a", parent="/logs/rsl_rl/ant/2026-01-01_12-00-00/model_5.pt").lineage()
+    assert not of_other.parents
+    assert of_other.runs[-1].origin == "initialised with /logs/rsl_rl/ant/2026-01-01_12-00-00/model_5.pt"
+    assert made(root, "b", parent=str(second.path / "model_5.pt")).lineage().parents == (second.id,)
+
+
 def test_a_trial_of_a_sweep_says_so(root: Path) -> None:
     run = made(root, "one", tags=("sweep:rates", "trial:3"))
     assert run.lineage().runs[0].origin == "trial 3 of the sweep rates"

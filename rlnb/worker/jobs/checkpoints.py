@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.contracts.libraries import Library
 from rlnb.errors import RlnbError
-from rlnb.records.checkpoints import REMOVED, TENSORS, Save, append_save, companions_of, is_whole_file
+from rlnb.records.checkpoints import OLDER, REMOVED, TENSORS, Save, append_save, companions_of, is_whole_file, put_back
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.storage import entries, files
@@ -28,8 +28,6 @@ TORCH_BEGINS = (b"P", b"\x80")
 """First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
 PART = ".part-"
 """Beginning of the name of a file or folder that is not complete yet."""
-OLDER = ".older-"
-"""Beginning of the name of a complete folder until a new one has its name."""
 PLAIN = (".json", ".yaml", ".txt", *TENSORS)
 """Suffixes of files that are read without running code: text, and tensors; see :func:`vet_tensors`."""
 
@@ -126,7 +124,7 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     if part.is_dir():  # of a process that was killed
         entries.remove_tree(part)
     if older.is_dir():
-        _put_back(older)
+        put_back(path.parent)
     write(str(part))
     size = sum(map(_sync, (*files_below(part), part) if part.is_dir() else (part,)))
     if path.is_dir():  # a folder cannot be replaced in one step
@@ -148,28 +146,13 @@ def remove_parts(folder: Path) -> None:
     Args:
         folder: Folder of a training's logs, where no other process writes.
     """
-    for older in _found(folder, OLDER):
-        _put_back(older)
-    for part in _found(folder, PART, REMOVED):
+    put_back(folder)
+    found = [below / name for below, folders, names in walk(folder) for name in (*folders, *names)]
+    for part in (path for path in found if path.name.startswith((PART, REMOVED))):
         if part.is_dir() and not part.is_symlink():
             entries.remove_tree(part, ignore_errors=True)
         else:
             entries.remove(part)
-
-
-def _found(folder: Path, *beginnings: str) -> list[Path]:
-    """Return the files and folders at any depth whose names have one of the beginnings."""
-    found = [below / name for below, folders, names in walk(folder) for name in (*folders, *names)]
-    return [path for path in found if path.name.startswith(beginnings)]
-
-
-def _put_back(older: Path) -> None:
-    """Give a folder its name back, or remove it if a newer one has the name."""
-    name = older.name.removeprefix(OLDER)
-    if older.with_name(name).exists():
-        entries.remove_tree(older, ignore_errors=True)
-    else:
-        entries.rename(older, name)
 
 
 def remove_older(paths: Iterable[Path], keep: int) -> None:

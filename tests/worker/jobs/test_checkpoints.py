@@ -11,7 +11,7 @@ import pytest
 
 import rlnb
 import rlnb.backend
-from rlnb.records.checkpoints import saves_of
+from rlnb.records.checkpoints import put_back, saves_of
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.storage.entries import MOST_FOLDERS
 from rlnb.worker.jobs.checkpoints import remove_parts, saves_recorded
@@ -231,6 +231,14 @@ def test_a_folder_that_a_killed_process_was_about_to_replace_is_kept(tmp_path: P
         remove_parts(tmp_path)
     assert (tmp_path / "step_3" / "a.json").read_text() == "1"
     assert [child.name for child in tmp_path.iterdir()] == ["step_3"]
+
+
+def test_a_resumed_run_finds_the_folder_that_was_about_to_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "sub" / ".older-step_3").mkdir(parents=True)
+    (tmp_path / "sub" / ".older-step_4").mkdir()
+    (tmp_path / "sub" / "step_4").mkdir()
+    put_back(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "sub").iterdir()) == ["step_3", "step_4"]
 
 
 def test_the_size_of_a_folder_is_recorded(tmp_path: Path) -> None:

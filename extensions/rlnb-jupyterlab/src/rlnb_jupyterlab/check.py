@@ -64,9 +64,10 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = make_launcher(name, settings)
         task = _task(form)
-        _, of_train = arguments(form)
-        if "init_from" in of_train:
-            of_train["init_from"] = rlnb.get_run(str(of_train["init_from"]))  # an id as text may also be a file's name
+        _, given = arguments(form)
+        of_train: dict[str, Any] = {**given}
+        if "init_from" in given:
+            of_train["init_from"] = rlnb.get_run(str(given["init_from"]))  # an id as text may also be a file's name
         items = rlnb.check(task, deep=False, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems
