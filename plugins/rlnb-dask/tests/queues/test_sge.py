@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
+from rlnb_dask.queues import queries
 
 import rlnb
 
@@ -129,3 +131,13 @@ def test_a_master_that_is_away_is_told_from_a_refusal() -> None:
         "error: commlib error: got select error (Connection refused)\nerror: unable to contact qmaster using port 1"
     )
     assert not away('Unable to run job: job rejected: the requested project "rovers" does not exist')
+
+
+def test_a_master_that_does_not_answer_in_time_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "qsub").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "qsub").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(queries, "ANSWER_S", 0.2)
+    problem = rlnb.sge(walltime="01:00:00").refusal()
+    assert problem.what == "Grid Engine does not answer within 0.2 s, so it cannot check this job."
+    assert "qstat" in problem.fix
