@@ -132,7 +132,7 @@ def test_the_reason_of_a_held_job_is_shown_within_seconds(
     with pytest.raises(TimeoutError):
         run.wait(3)
     lines = [line for line in capsys.readouterr().err.splitlines() if run.id in line]
-    assert lines == [f"{run.id} queued: PENDING (JobHeldAdmin)"]
+    assert lines == [f"{run.id} queued: PENDING (JobHeldAdmin), iteration 0 of 10000"]
 
 
 def test_a_killed_rank_is_named_with_its_node(slurm: Any, clean: Path) -> None:

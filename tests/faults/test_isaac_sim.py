@@ -171,9 +171,9 @@ def test_a_task_that_raises_keeps_its_traceback(log: Path) -> None:
     fault = 'raise ValueError("no such joint")'
     write("Broken", ("TASK = KitCfg", f"def fail(env):\n    {fault}\n\nTASK = KitCfg"), (FORCE, f"{FORCE}\n{FAILS}"))
     run = rlnb.train("Broken", num_envs=4, max_iterations=2, device="cpu", warm=False)
-    with pytest.raises(rlnb.RunError, match=r"(?s)no such joint.*in fail"):
+    with pytest.raises(rlnb.RunError, match="in fail: ValueError: no such joint"):
         run.wait()
-    with pytest.raises(rlnb.WorkerError, match=r"(?s)no such joint.*in fail"):
+    with pytest.raises(rlnb.WorkerError, match="in fail: ValueError: no such joint"):
         rlnb.preview("Broken", num_envs=2, steps=1, device="cpu")
     assert rlnb.simulator().state == "idle", "the simulator survives"
     assert starts(log)
