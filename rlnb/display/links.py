@@ -6,7 +6,6 @@ at which address. Every other front end, and a page without the extension, shows
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display import front_end
 from rlnb.display.table import table
 
-if sys.platform == "win32":
-    from pathlib import WindowsPath as _Path
-else:
-    from pathlib import PosixPath as _Path  # before Python 3.12, Path itself cannot be a base
-
 if TYPE_CHECKING:
+    from pathlib import PosixPath as _Path
+
     from rlnb.spec import Json
+else:
+    _Path = type(Path())  # before Python 3.12, Path itself cannot be a base
 
 FILES = "application/vnd.rlnb.files+json"
 """Mime type of a list of files. The extension shows the rest of the bundle, and below it a link to each file."""

@@ -49,7 +49,7 @@ def test_a_measure_that_fails_has_a_row_and_the_others_go_on(rows: Callable[[], 
     measures = [("this", fails), ("that", lambda part, seconds: part.record("that", f"{seconds:.0f} s", "any", True))]
     assert not run(part, "part 1", measures)
     assert rows()["GPU, this"][:3] == ["not measured: RuntimeError: out of memory", "it is measured", "NO"]
-    assert rows()["GPU, that"][0] == "60 s"
+    assert rows()["GPU, that"][0] in ("60 s", "59 s")
     assert "0 modules of kernels" in rows()["GPU, part 1: time"][0]
 
 

@@ -2,12 +2,6 @@
 
 from rlnb.plugin import Library, hookimpl
 
-
-def last_iteration(number: int, horizon: int) -> float:
-    """Return the last iteration, from 0, of a checkpoint, which is named by the number of finished iterations."""
-    return number - 1
-
-
 SB3 = Library(
     name="sb3",
     positive={"n_steps": None, "n_epochs": None, "n_minibatches": 1},
@@ -21,7 +15,7 @@ SB3 = Library(
     logged_at_end=True,
     horizon_key="n_steps",
     overruled={"seed": "seed", "n_timesteps": "max_iterations", "device": "device"},
-    checkpoint_iteration=last_iteration,
+    checkpoint_iteration=lambda number, _: number - 1,  # the name has the number of finished iterations
     stock_checkpoints=(r"^model_(\d+)_steps\.zip$", r"^model\.zip$"),
     saves_when_stopped=True,
     metrics={
