@@ -236,7 +236,7 @@ def _rows(card: TaskCard, task: Task) -> list[tuple[str, str]]:
 
 def _definition(card: TaskCard, task: Task) -> Iterator[tuple[str, str]]:
     registered = f"Isaac Lab's registry, as {card.gym_id}" if card.gym_id else ""
-    own = "a cell, a file or a config class" if card.gym_id.startswith("rlnb-") else ""  # the id is rlnb's
+    own = "your own code" if card.gym_id.startswith("rlnb-") else ""  # rlnb makes an id for a cell, a file or a class
     yield "defined in", task.source or own or registered
     yield "workflow", card.workflow
     yield "envs", f"{task.num_envs} (default: {card.num_envs})" if task.num_envs else str(card.num_envs)

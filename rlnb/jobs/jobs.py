@@ -130,9 +130,11 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     end = reason if f"{reason} ".startswith(f"{state} ") else f"{state}: {reason}"
     kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     detail = result.detail.rstrip() if result else ""
-    calls = f"\n  log:  {log}\n  next: {_next_call(record, job)}"
-    text = f"{calls}\n\n{detail}" if detail.count("\n") >= SHORT_LINES else f"\n{detail}{calls}" if detail else calls
-    raise (NotFiniteError if _is_not_finite(result) else RunError)(f"{record.id} ({kind}) {end}{text}")
+    calls = f"  log:  {log}\n  next: {_next_call(record, job)}"
+    is_short = detail.count("\n") < SHORT_LINES
+    parts = [detail, calls] if is_short else [calls, f"\n{detail}"]
+    text = "\n".join(filter(None, [f"{record.id} ({kind}) {end}", *parts]))
+    raise (NotFiniteError if _is_not_finite(result) else RunError)(text)
 
 
 def in_queue(record: RunRecord, job: JobRecord) -> bool | None:
@@ -415,7 +417,8 @@ def what_is_left(
         RunError: The library cannot resume, the run has no checkpoint, or no iterations are left.
     """
     refuse_without_resuming(run.record)
-    if run.record.library_spec is not None and run.record.library_spec.checkpoint_is_folder and run.state in ENDED:
+    library = run.record.library_spec
+    if library is not None and library.checkpoint_is_folder and run.state in ENDED:
         put_back(run.record.folder.logs)
     start = checkpoint_of(run.record, checkpoint, to_resume=True)
     done, started, training = run.progress[0], run.record.last_started, run.record.training

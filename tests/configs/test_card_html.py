@@ -57,7 +57,7 @@ def rows(page: str) -> dict[str, str]:
 
 def test_a_card_of_a_cell_is_not_said_to_be_in_the_registry() -> None:
     card = dataclasses.replace(CARD, gym_id="rlnb-My-Pole-a091e7d3ac10")
-    assert rows(card_html(card))["defined in"] == "a cell, a file or a config class"
+    assert rows(card_html(card))["defined in"] == "your own code"
 
 
 def test_a_card_shows_what_a_task_is() -> None:

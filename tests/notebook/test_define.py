@@ -65,6 +65,11 @@ def test_a_cell_without_a_source_or_a_template_without_a_place_is_refused(shell,
     assert not list((root / "tasks").glob("*.py"))
 
 
+def test_a_magic_of_another_package_stays_a_cell_magic(shell):
+    assert "run_cell_magic('tasks'" in shell.transform_cell("%%tasks x")
+    assert "run_line_magic('task'" in shell.transform_cell("%%task x")
+
+
 def test_a_definition_has_a_source_or_a_template(root):
     for arguments in ({}, {"source": BODY, "template": "direct"}):
         with pytest.raises(rlnb.RlnbError, match=r"a source or template="):

@@ -14,6 +14,7 @@ import pytest
 
 import rlnb
 from rlnb.hooks import plugins
+from rlnb.jobs.jobs import what_is_left
 from rlnb.launchers import LocalLauncher
 from rlnb.records import remote
 from rlnb.records.facts import checkpoint_of, differences
@@ -125,6 +126,8 @@ def test_a_checkpoint_is_of_the_kind_of_its_library(root: Path, monkeypatch: pyt
     assert run.checkpoints.iterations == [3]
     with pytest.raises(rlnb.NotFoundError, match="model_0"):
         checkpoint_of(run.record, run.path / "logs/model_0.json")
+    folder.rename(folder.with_name(".older-step_3"))  # the training was killed while it replaced the folder
+    assert what_is_left(rlnb.Run(run.path), 30).checkpoint == "logs/step_3"
     (folder / "weights.json").write_text("{")
     with pytest.raises(rlnb.RunError, match="step_3 is not a complete checkpoint"):
         checkpoint_of(run.record, "step_3")

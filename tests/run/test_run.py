@@ -111,6 +111,9 @@ def test_a_notebook_shows_a_run_as_a_table(run: rlnb.Run) -> None:
     html = run._repr_html_()
     for text in ("Echo", "completed", "5 of 5", str(run.path)):
         assert text in html
+    run.name = "first try"
+    assert f"<b>first try ({run.id})</b>" in run._repr_html_()
+    run.name = ""
 
 
 @pytest.mark.parametrize("arguments", [{"max_iterations": 9}, {"checkpoint": "model_4.json"}])
