@@ -113,6 +113,11 @@ def test_the_public_name_of_each_type_is_that_of_the_type() -> None:
         ),
         (
             "rlnb_libraries",
+            [Library(name="a", backend="b:C", checkpoint_iteration=lambda number, horizon: horizon / number)],
+            "returned a Library in which checkpoint_iteration(0, 1) raised ZeroDivisionError: ",
+        ),
+        (
+            "rlnb_libraries",
             [Library(name="a", backend="b:C", checkpoint_iteration="m:f")],  # type: ignore[arg-type]
             "returned a Library in which checkpoint_iteration='m:f' is not Callable[[int, int], float]",
         ),

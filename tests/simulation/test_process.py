@@ -141,6 +141,11 @@ def test_an_error_of_rlnb_keeps_its_class_and_its_message(
     assert (type(error), str(error)) == (kind, message)
 
 
+def test_without_a_view_a_side_request_does_not_wait_for_an_answer(own_worker: SimulatorProcess) -> None:
+    with pytest.raises(rlnb.WorkerError, match="The view is closed"):
+        own_worker.side_request(requests.Push(velocity=(1.0, 0.0)))
+
+
 @pytest.fixture
 def shown(own_worker: SimulatorProcess) -> Iterator[Future[requests.ViewAddress]]:
     """A view of the worker, which is open."""
