@@ -181,9 +181,10 @@ def replay(
     require_trusted_owner(facts.record, trust=trust)
     flight = facts.flight
     if flight is None:
+        where = "Its error is in run.logs(200). " if facts.state == "failed" else ""
         raise RlnbError(
-            f"{facts.id} has no flight record, which a value that is not finite or an alert about one leaves. "
-            f"{'Its error is in run.logs(200). ' * (facts.state == 'failed')}rlnb.debug(run.task) steps its env."
+            f"{facts.id} has no flight record: a training leaves one when a value is not finite, or at an alert. "
+            f"{where}rlnb.debug(run.task) steps its env."
         )
     manifest = facts.manifest
     request = Request(

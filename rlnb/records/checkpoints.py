@@ -246,7 +246,7 @@ OLDER = ".older-"
 
 
 def put_back(folder: Path) -> None:
-    """Give the folders that a killed process was about to replace their names back, or remove them if they were.
+    """Give each folder that a killed process was about to replace its name back; remove those that were replaced.
 
     Args:
         folder: Folder of a training's logs, where no process writes.
